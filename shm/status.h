@@ -27,7 +27,7 @@ enum class Code : unsigned char {
   conflict,         // acceptable input that contradicts what is stored
   unavailable,      // a source or service does not answer
   timeout,
-  corrupt,          // bytes that make no sense
+  corrupt,  // bytes that make no sense
   io_error,
   internal,
 };

@@ -5,7 +5,8 @@
 namespace fingerpost {
 namespace {
 
-// Length of the well-formed UTF-8 sequence that begins at `at` (Unicode 15, table 3-7), 0 if there is none.
+// Length of the well-formed UTF-8 sequence that begins at `at` (Unicode 15, table 3-7), 0 if there
+// is none.
 std::size_t utf8_sequence(std::string_view s, std::size_t at) noexcept {
   const auto byte = [&](std::size_t i) {
     return at + i < s.size() ? static_cast<unsigned char>(s[at + i]) : 0U;

@@ -13,8 +13,9 @@ inline constexpr std::string_view kBucketPrefix = "bucket:";
 inline constexpr std::string_view kPartPrefix = "part:";
 
 // Why `id` is not an acceptable tenant id, as the end of a sentence ("is empty", "holds a control
-// character (byte 3)"), or nullopt if it is: 1 to 255 bytes of valid UTF-8 without bytes below 0x20 and 0x7F,
-// outside the reserved prefixes "bucket:" and "part:". Compared byte for byte, never folded or trimmed.
+// character (byte 3)"), or nullopt if it is: 1 to 255 bytes of valid UTF-8 without bytes below 0x20
+// and 0x7F, outside the reserved prefixes "bucket:" and "part:". Compared byte for byte, never
+// folded or trimmed.
 std::optional<std::string_view> why_not_tenant_id(std::string_view id) noexcept;
 
 // The same for an entry id as a directory row carries it: a tenant id, "bucket:N" or "part:K:ID".

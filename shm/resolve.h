@@ -1,0 +1,127 @@
+// The whole of a lookup: tenant's own entry, else the fallback rule, at one moment and in one
+// generation.
+//
+// Wait-free: at most kPassesMax passes, each with a bounded number of steps, whatever the writer
+// does, including dying at any store. No system call, no clock, nothing stored to shared memory.
+// Any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "shm/hash.h"
+#include "shm/route_fields.h"
+#include "shm/route_word.h"
+#include "shm/table_view.h"
+
+namespace fingerpost {
+
+// A generation switch every 10 ms disturbs a lookup a few hundred times a second; eight times in a
+// row is a writer gone mad, or bytes that make no sense.
+inline constexpr int kPassesMax = 8;
+
+enum class Answer : std::uint8_t {
+  found,
+  unknown,
+  deleted,
+  split,         // a split tenant has no single shard
+  refused,       // not an id
+  undetermined,  // disturbed kPassesMax times: treat it like a miss, never as a guess
+};
+
+struct Resolution {
+  Answer answer = Answer::undetermined;
+  RouteSource source = RouteSource::none;
+  RouteFields route;
+  std::uint64_t root = 0;  // the generation that answered, and whether the segment is superseded
+  int passes = 0;
+};
+
+// The route that `word` stands for, following it to its record. The record is immutable and its
+// offset unique within the generation: believed only if the root is the same afterwards. state
+// none: bytes that make no sense.
+template <class A>
+RouteFields load_route(std::uint64_t word, RecordsView<A> records) noexcept {
+  if (!has_record(word)) return decode_inline(word);
+  const std::uint64_t at = record_offset(word);
+  const std::uint64_t head = records.load(at);
+  const std::uint64_t epoch = records.load(at + 1);
+  return record_kind(head) == kRouteRecordKind ? decode_record(word, head, epoch) : RouteFields{};
+}
+
+// One pass over one generation; `stable` is false if the fallback word changed during the probe.
+struct PassResult {
+  bool stable = false;
+  RouteSource source = RouteSource::none;
+  std::uint64_t word = 0;
+};
+
+template <class A>
+PassResult look_once(const Generation<A, false>& table, std::string_view id,
+                     const PackedId<A>& packed, Home home) noexcept {
+  const std::uint64_t count = table.geometry.fallback_count;
+  if (count == 0) {
+    const Found own = find_in_table(table, packed, home);
+    return {true, own.route != 0 ? RouteSource::override_entry : RouteSource::none, own.route};
+  }
+  // Two places, one answer: the fallback word is the same before and after the probe, so at the
+  // moment of the probe "no own entry" and "the rule says this" held together.
+  const typename A::Word& rule = table.fallback[placement_hash(id) % count];
+  const std::uint64_t before = rule.load(kAcquire);  // pairs: fallback
+  const Found own = find_in_table(table, packed, home);
+  if (own.route != 0) return {true, RouteSource::override_entry, own.route};
+  const std::uint64_t after = rule.load(kAcquire);  // pairs: fallback
+  if (before != after) return {};
+  const auto kind =
+      static_cast<FallbackKind>(table.header->fallback_kind.load(kAcquire));  // pairs: geometry
+  return {true, kind == FallbackKind::hash ? RouteSource::hash : RouteSource::bucket, after};
+}
+
+inline Answer answer_of(const RouteFields& route) noexcept {
+  switch (route.state) {
+    case State::none:
+      return Answer::unknown;
+    case State::deleted:
+      return Answer::deleted;
+    default:
+      return Answer::found;
+  }
+}
+
+// `memory` gives `root()`, the root word, and `generation(half, out)`: points `out` at the
+// generation of that half, false if its geometry does not fit what is allocated. `id` has 1 to 255
+// bytes; nothing else is asked of it here.
+template <class A, class Memory>
+Resolution resolve(const Memory& memory, std::string_view id) noexcept {
+  const PackedId<A> packed(id);
+  for (int pass = 1; pass <= kPassesMax; ++pass) {
+    const std::uint64_t root = memory.root().load(kAcquire);  // pairs: root
+    Generation<A, false> table;
+    const bool fits = memory.generation(root_half(root), table);
+    Resolution found;
+    bool stable = false;
+    if (fits) {
+      const Home home = home_of(index_hash(id, table.seed), table.geometry.group_count);
+      prefetch_home(table, home);
+      const PassResult seen = look_once(table, id, packed, home);
+      stable = seen.stable;
+      if (stable && seen.word != 0) {
+        found.route = load_route(seen.word, table.records_view());
+        stable = found.route.state != State::none;  // else bytes that make no sense
+      }
+      found.source = seen.source;
+    }
+    // On every exit, the absent one included; nothing of the generation is read after it.
+    if (memory.root().load(kAcquire) != root || !stable) continue;  // pairs: root
+    found.answer = answer_of(found.route);
+    if (found.answer == Answer::unknown) found.source = RouteSource::none;
+    found.root = root;
+    found.passes = pass;
+    return found;
+  }
+  Resolution undetermined;
+  undetermined.passes = kPassesMax;
+  return undetermined;
+}
+
+}  // namespace fingerpost

@@ -1,0 +1,7 @@
+#include "shm/segment_writer.h"
+
+namespace fingerpost {
+
+template class SegmentWriter<StdAtomics>;
+
+}  // namespace fingerpost

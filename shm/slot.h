@@ -1,0 +1,99 @@
+// The slot protocol: a sequence lock on which no reader ever waits.
+//
+// One writer. The sequence is odd while a slot is rewritten for another id, and only grows within a
+// generation. A reader that meets an odd or changed sequence treats the slot as not its own and
+// goes on: at that moment its id was not there. A change of the route of the same id is one store,
+// and does not touch the sequence.
+#pragma once
+
+#include <cstdint>
+
+#include "shm/layout.h"
+#include "shm/packed_id.h"
+
+namespace fingerpost {
+
+constexpr std::uint64_t encode_slot_header(std::uint64_t sequence, std::size_t id_length) noexcept {
+  return sequence << 16 | static_cast<std::uint64_t>(id_length) << 8;
+}
+constexpr std::uint64_t slot_sequence(std::uint64_t header) noexcept {
+  return header >> 16;
+}
+constexpr std::size_t slot_id_length(std::uint64_t header) noexcept {
+  return header >> 8 & 0xFF;
+}
+constexpr bool is_odd(std::uint64_t sequence) noexcept {
+  return (sequence & 1) != 0;
+}
+
+// The words of a generation's records area, bounded: a word outside reads as 0.
+template <class A>
+struct RecordsView {
+  const typename A::Word* words = nullptr;
+  std::uint64_t count = 0;
+
+  std::uint64_t load(std::uint64_t offset) const noexcept {
+    return offset < count ? words[offset].load(kAcquire) : 0;  // pairs: record
+  }
+};
+
+// Whether the slot's id, as far as it can be seen now, is `id`. Meaningful only if the header is
+// the same before and after.
+template <class A>
+bool slot_holds_id(const Slot<A>& slot, const PackedId<A>& id, RecordsView<A> records) noexcept {
+  const std::size_t inline_words = id.is_long() ? A::kIdWords - 1 : A::kIdWords;
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < inline_words; ++i) {
+    difference |= slot.id[i].load(kAcquire) ^ id.inline_word(i);  // pairs: slot-id
+  }
+  if (difference != 0) return false;
+  if (!id.is_long()) return true;
+  const std::uint64_t tail = slot.id[A::kIdWords - 1].load(kAcquire);  // pairs: slot-id
+  for (std::size_t i = 0; i < id.tail_words(); ++i) {
+    if (records.load(tail + i) != id.tail_word(i)) return false;
+  }
+  return true;
+}
+
+// The route word of `id` if the slot is its own; kNoRoute otherwise. Bounded: one look.
+template <class A>
+std::uint64_t read_slot(const Slot<A>& slot, const PackedId<A>& id,
+                        RecordsView<A> records) noexcept {
+  const std::uint64_t before = slot.header.load(kAcquire);  // pairs: slot-header
+  if (is_odd(slot_sequence(before)) || slot_id_length(before) != id.length()) return 0;
+  if (!slot_holds_id(slot, id, records)) return 0;
+  const std::uint64_t route = slot.route.load(kAcquire);   // pairs: slot-route
+  const std::uint64_t after = slot.header.load(kAcquire);  // pairs: slot-header
+  return before == after ? route : 0;
+}
+
+// Rewrites a slot that no fingerprint shows, for `id`. `unused`: this generation has not used the
+// slot before, so what lies in it means nothing. `tail` is the offset of the tail words, already
+// written, of a long id.
+template <class A>
+void rewrite_slot(Slot<A>& slot, const PackedId<A>& id, std::uint64_t tail, std::uint64_t route,
+                  bool unused) noexcept {
+  const std::uint64_t last = unused ? 0 : slot_sequence(slot.header.load(kAcquire));
+  const std::uint64_t odd = is_odd(last) ? last + 2 : last + 1;
+  slot.header.store(encode_slot_header(odd, 0), kRelease);  // pairs: slot-header
+  for (std::size_t i = 0; i < A::kIdWords; ++i) {
+    const bool is_tail = id.is_long() && i == A::kIdWords - 1;
+    slot.id[i].store(is_tail ? tail : id.inline_word(i), kRelease);  // pairs: slot-id
+  }
+  slot.route.store(route, kRelease);                                      // pairs: slot-route
+  slot.header.store(encode_slot_header(odd + 1, id.length()), kRelease);  // pairs: slot-header
+}
+
+// Frees a slot that a dead writer left odd: rewritten whole, with an id no request can have (no
+// bytes). Making it even alone would show a mixture of two ids.
+template <class A>
+void free_slot(Slot<A>& slot) noexcept {
+  const std::uint64_t last = slot_sequence(slot.header.load(kAcquire));
+  const std::uint64_t odd = is_odd(last) ? last + 2 : last + 1;
+  slot.header.store(encode_slot_header(odd, 0), kRelease);  // pairs: slot-header
+  for (std::size_t i = 0; i < A::kIdWords; ++i) slot.id[i].store(0, kRelease);  // pairs: slot-id
+  slot.route.store(0, kRelease);                                                // pairs: slot-route
+  slot.header.store(encode_slot_header(odd + 1, 0), kRelease);  // pairs: slot-header
+}
+
+}  // namespace fingerpost
