@@ -44,7 +44,8 @@ Status apply_access(int fd, const SegmentAccess& access, const std::string& path
   if (::fstat(fd, &info) != 0) return Status::from_errno(errno, "cannot examine " + path);
   const bool other_account = info.st_uid != access.owner || info.st_gid != access.group;
   if (other_account && ::fchown(fd, access.owner, access.group) != 0) {
-    return Status::from_errno(errno, "cannot give " + path + " to " + access_text(access));
+    const int error = errno;  // looking up the account's name changes it
+    return Status::from_errno(error, "cannot give " + path + " to " + access_text(access));
   }
   if (::fchmod(fd, access.mode) != 0) {
     return Status::from_errno(errno, "cannot set mode " + mode_text(access.mode) + " of " + path);
