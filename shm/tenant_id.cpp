@@ -76,6 +76,15 @@ std::optional<std::uint32_t> bucket_of_entry_id(std::string_view id) noexcept {
   return canonical_number(id.substr(kBucketPrefix.size()));
 }
 
+bool is_utf8(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_sequence(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
 std::optional<PartId> part_of_entry_id(std::string_view id) noexcept {
   if (!id.starts_with(kPartPrefix)) return std::nullopt;
   const std::string_view rest = id.substr(kPartPrefix.size());

@@ -24,6 +24,8 @@ std::optional<std::string_view> why_not_entry_id(std::string_view id) noexcept;
 // N of "bucket:N" in canonical decimal (no sign, no leading zero); nullopt for anything else.
 std::optional<std::uint32_t> bucket_of_entry_id(std::string_view id) noexcept;
 
+bool is_utf8(std::string_view text) noexcept;  // well-formed, of any length
+
 struct PartId {
   std::uint32_t part;
   std::string_view tenant;  // a view into the parsed id

@@ -9,17 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "shm/directory_id.h"
 #include "shm/shard_spec.h"
 
 namespace fingerpost {
 
-using DirectoryId = std::array<std::uint8_t, 16>;
-
-// The canonical text of an RFC 4122 UUID, lower case, and back; nullopt for anything else.
-std::string to_string(const DirectoryId& id);
-std::optional<DirectoryId> parse_directory_id(std::string_view text);
-
-// A position in one history of a directory. Two histories that reach the same version differ in the nonce.
+// A position in one history of a directory. Two histories that reach the same version differ in the
+// nonce.
 struct Cursor {
   std::uint64_t version = 0;
   std::uint64_t nonce = 0;
@@ -33,19 +29,22 @@ struct DirectoryLayout {
   DirectoryId directory_id{};
   std::uint32_t schema_version = 0;
   Fallback fallback = Fallback::none;
-  std::uint32_t buckets = 0;                // B; 0 unless fallback is buckets
-  std::vector<std::string> hash_shards;     // the fixed list; empty unless fallback is hash
-  std::uint64_t replay_floor = 0;           // a cursor below it must reload: removals before it are forgotten
-  std::uint64_t epoch = 0;                  // the epoch of every route by hash
+  std::uint32_t buckets = 0;             // B; 0 unless fallback is buckets
+  std::vector<std::string> hash_shards;  // the fixed list; empty unless fallback is hash
+  std::uint64_t replay_floor =
+      0;                    // a cursor below it must reload: removals before it are forgotten
+  std::uint64_t epoch = 0;  // the epoch of every route by hash
 
   bool operator==(const DirectoryLayout&) const = default;
 };
 
-// A row of shard_directory, unjudged. The views live as long as the Batch or FullRead they came from.
+// A row of shard_directory, unjudged. The views live as long as the Batch or FullRead they came
+// from.
 struct EntryRow {
   std::string_view id;
   std::string_view shard;
-  std::string_view state;   // "ACTIVE", "MIGRATING", "FROZEN", "DELETED", or what a newer writer put there
+  std::string_view
+      state;  // "ACTIVE", "MIGRATING", "FROZEN", "DELETED", or what a newer writer put there
   std::string_view target;  // empty when NULL
   std::uint64_t epoch = 0;
   bool by_verb = false;  // the history row of this epoch names a verb of ours
@@ -68,8 +67,9 @@ class Batch {
   Kind kind = Kind::changes;
   Cursor end;              // the directory's position at this read
   DirectoryLayout layout;  // always set
-  std::optional<std::vector<ShardSpec>> topology;  // the whole of it, if any of it changed since the cursor
-  std::vector<EntryRow> rows;                      // in epoch order
+  std::optional<std::vector<ShardSpec>>
+      topology;                // the whole of it, if any of it changed since the cursor
+  std::vector<EntryRow> rows;  // in epoch order
   std::vector<Removal> removals;
 
   // Copies `text` into memory that lives as long as this batch.

@@ -1,0 +1,91 @@
+#include "shm/owned_segment.h"
+
+#include <utility>
+
+#include "shm/segment_open.h"
+
+namespace fingerpost {
+
+Reserve OwnedSegment::reserve() {
+  return [this](unsigned half, std::uint64_t bytes) {
+    const std::uint64_t have = memory().control().allocated[half].load(kAcquire);
+    return budget_.reserve(fd(), identity_.plan.half_at[half] + have, bytes - have, path_);
+  };
+}
+
+Result<std::unique_ptr<OwnedSegment>> OwnedSegment::create(const std::string& path,
+                                                           const SegmentAccess& access,
+                                                           const SegmentIdentity& identity) {
+  auto file = HalfMadeSegment::create(path, access);
+  if (!file.ok()) return file.status();
+  const MemoryBudget budget;
+  if (Status s = budget.reserve(file->fd(), 0, identity.plan.fixed_bytes(), path); !s.ok())
+    return s;
+  auto mapping = WriteMapping::map(file->fd(), identity.plan.span_bytes, path);
+  if (!mapping.ok()) return mapping.status();
+  std::unique_ptr<OwnedSegment> segment(new OwnedSegment(path, identity, std::move(*mapping)));
+  segment->file_ = file->identity();
+  segment->half_made_.emplace(std::move(*file));
+  const auto locked = lock_segment(segment->fd(), path);
+  if (!locked.ok()) return locked.status();
+  write_header(segment->memory().header(), identity);
+  segment->writer_.emplace(
+      SegmentWriter<StdAtomics>::initialise(segment->memory(), segment->reserve()));
+  return segment;
+}
+
+Result<std::unique_ptr<OwnedSegment>> OwnedSegment::adopt(const std::string& path,
+                                                          const SegmentAccess& access,
+                                                          const DirectoryId& directory_id) {
+  auto opened = open_to_adopt(path, access.owner);
+  if (!opened.ok()) return opened.status();
+  const auto locked = lock_segment(opened->fd.get(), path);
+  if (!locked.ok()) return locked.status();
+  const auto identity = read_header(opened->fd.get(), path);
+  if (!identity.ok()) return identity.status();
+  if (identity->directory_id != directory_id) {
+    return Status(Code::other_directory,
+                  path + " serves directory " + to_string(identity->directory_id) +
+                      ", the source is directory " + to_string(directory_id));
+  }
+  if (Status s = apply_access(opened->fd.get(), access, path); !s.ok()) return s;
+  auto mapping = WriteMapping::map(opened->fd.get(), identity->plan.span_bytes, path);
+  if (!mapping.ok()) return mapping.status();
+  std::unique_ptr<OwnedSegment> segment(new OwnedSegment(path, *identity, std::move(*mapping)));
+  segment->fd_ = std::move(opened->fd);
+  segment->file_ = opened->identity;
+  auto writer = SegmentWriter<StdAtomics>::adopt(segment->memory(), segment->reserve());
+  if (!writer.ok()) return writer.status();
+  segment->writer_.emplace(std::move(*writer));
+  // What the dead writer reserved without having said so is of use to nobody.
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::uint64_t have = segment->memory().control().allocated[half].load(kAcquire);
+    const Status status = give_back(segment->fd(), identity->plan.half_at[half] + have,
+                                    identity->plan.half_bytes - have, path);
+    if (!status.ok()) return status;
+  }
+  if (*locked == SegmentLock::reader_in_the_way) segment->writer_->add(Counter::foreign_read_locks);
+  return segment;
+}
+
+Status OwnedSegment::publish_first() {
+  return publish(&HalfMadeSegment::publish_first);
+}
+Status OwnedSegment::publish_successor() {
+  return publish(&HalfMadeSegment::publish_successor);
+}
+
+Status OwnedSegment::publish(Status (HalfMadeSegment::*give_name)()) {
+  store_complete(memory().header());
+  if (Status s = ((*half_made_).*give_name)(); !s.ok()) return s;
+  fd_ = std::move(*half_made_).take_fd();
+  half_made_.reset();
+  return {};
+}
+
+Status OwnedSegment::hold_lock() {
+  const auto locked = lock_segment(fd(), path_);
+  return locked.ok() ? Status() : locked.status();
+}
+
+}  // namespace fingerpost
