@@ -5,12 +5,26 @@
 namespace fingerpost {
 
 std::string_view to_string(Counter counter) noexcept {
-  static constexpr std::array<std::string_view, kCounterCount> kNames = {
-      "entries",           "vacant_slots",      "quarantined",       "withheld",
-      "rows_applied",      "rows_not_newer",    "rows_removed",      "syncs",
-      "sync_failures",     "reloads",           "rebuilds",          "rebuild_failures",
-      "history_changes",   "topology_changes",  "adoptions",         "slots_mended",
-      "snapshots_written", "snapshot_failures", "foreign_read_locks"};
+  static constexpr std::array<std::string_view, kCounterCount> kNames = {"entries",
+                                                                         "vacant_slots",
+                                                                         "quarantined",
+                                                                         "withheld",
+                                                                         "refused_for_capacity",
+                                                                         "rows_applied",
+                                                                         "rows_not_newer",
+                                                                         "rows_removed",
+                                                                         "syncs",
+                                                                         "sync_failures",
+                                                                         "reloads",
+                                                                         "rebuilds",
+                                                                         "rebuild_failures",
+                                                                         "history_changes",
+                                                                         "topology_changes",
+                                                                         "adoptions",
+                                                                         "slots_mended",
+                                                                         "snapshots_written",
+                                                                         "snapshot_failures",
+                                                                         "foreign_read_locks"};
   return kNames[static_cast<std::size_t>(counter)];
 }
 

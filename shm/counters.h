@@ -9,10 +9,11 @@ namespace fingerpost {
 
 enum class Counter : std::uint8_t {
   // Gauges.
-  entries,       // overrides in the live generation
-  vacant_slots,  // slots that may be used again
-  quarantined,   // rows of the directory that could not be applied
-  withheld,      // rows that the poison guard holds back
+  entries,               // overrides in the live generation
+  vacant_slots,          // slots that may be used again
+  quarantined,           // rows of the directory that could not be applied
+  withheld,              // rows that the poison guard holds back
+  refused_for_capacity,  // quarantined rows that found the configured capacity reached
   // Counters.
   rows_applied,    // routes stored
   rows_not_newer,  // rows ignored because the table had the same or a newer epoch

@@ -109,6 +109,12 @@ struct Geometry {
   constexpr std::uint64_t slot_count() const { return group_count * kGroupSlots; }
 };
 
+// Slots, fingerprints, fallback words and records in use: no alignment, no reserve.
+constexpr std::uint64_t table_bytes(const Geometry& geometry, std::uint64_t records_end) {
+  return geometry.slot_count() * (kLineBytes + 1) +
+         (geometry.fallback_count + records_end) * kWordBytes;
+}
+
 // --- control
 // --------------------------------------------------------------------------------------------------
 // root: superseded mark 63 · generation 62..1 · half 0. One word, so that they change together.

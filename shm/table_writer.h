@@ -11,6 +11,7 @@
 
 #include "shm/hash.h"
 #include "shm/resolve.h"
+#include "shm/slot_entry.h"
 #include "shm/table_view.h"
 #include "shm/tenant_id.h"
 
@@ -94,11 +95,6 @@ class TableWriter {
   bool rebuild_due() const noexcept {
     return static_cast<double>(live_ + vacant_) > kRebuildLoad * static_cast<double>(slot_count());
   }
-  // Slots, fingerprints, fallback words and records in use: no alignment, no reserve.
-  std::uint64_t table_bytes() const noexcept {
-    return slot_count() * (kLineBytes + 1) +
-           (geometry().fallback_count + records_end_) * kWordBytes;
-  }
 
  private:
   Generation<A, false> readable() const noexcept {
@@ -138,9 +134,6 @@ class TableWriter {
   std::optional<std::uint64_t> take_records(std::uint64_t count) noexcept;
   // The word for `route`, with a record where it needs one; nullopt if there is no room for that.
   std::optional<std::uint64_t> make_word(const RouteFields& route) noexcept;
-  using IdBuffer = std::array<char, kIdBytesMax + 1>;
-  // The id in an even slot, as a view into `buffer`; empty if its length or tail makes no sense.
-  std::string_view id_in_slot(std::uint64_t slot, IdBuffer& buffer) const noexcept;
 
   Generation<A, true> table_;
   std::uint64_t records_end_ = 0;
@@ -288,33 +281,13 @@ RouteFields TableWriter<A>::find(std::string_view id) const noexcept {
 }
 
 template <class A>
-std::string_view TableWriter<A>::id_in_slot(std::uint64_t slot, IdBuffer& buffer) const noexcept {
-  const std::size_t length = slot_id_length(table_.slots[slot].header.load(kAcquire));
-  const auto copy_word = [&](std::size_t at, std::uint64_t word) {
-    std::memcpy(buffer.data() + at, &word, std::min<std::size_t>(8, length - at));
-  };
-  const bool is_long = IdShape<A>::is_long(length);
-  const std::size_t inline_end = is_long ? IdShape<A>::kHeadBytes : length;
-  for (std::size_t at = 0; at < inline_end; at += 8) {
-    copy_word(at, table_.slots[slot].id[at / 8].load(kAcquire));
-  }
-  if (!is_long) return {buffer.data(), length};
-  const std::uint64_t tail = table_.slots[slot].id[A::kIdWords - 1].load(kAcquire);
-  const std::uint64_t words = IdShape<A>::tail_words(length);
-  if (tail > records_end_ || records_end_ - tail < words) return {};
-  for (std::uint64_t i = 0; i < words; ++i) {
-    copy_word(IdShape<A>::kHeadBytes + i * 8, table_.records[tail + i].load(kAcquire));
-  }
-  return {buffer.data(), length};
-}
-
-template <class A>
 template <class Visit>
 void TableWriter<A>::visit_slot(std::uint64_t slot, Visit&& visit) const {
   if (!is_live(fingerprint(slot))) return;
-  IdBuffer buffer;
-  const std::string_view id = id_in_slot(slot, buffer);
-  if (!id.empty()) visit(id, load(table_.slots[slot].route.load(kAcquire)));
+  SlotEntry entry;
+  if (read_slot_entry(table_.slots[slot], table_.records_view(), entry)) {
+    visit(entry.id(), load(entry.route));
+  }
 }
 
 template <class A>
@@ -326,19 +299,18 @@ std::uint64_t TableWriter<A>::adopt() noexcept {
   for (std::uint64_t i = 0; i < geometry().fallback_count; ++i) {
     records_live_ += record_words(table_.fallback[i].load(kAcquire));
   }
-  IdBuffer buffer;
+  SlotEntry entry;
   for (std::uint64_t slot = 0; slot < slot_count(); ++slot) {
     const std::uint8_t seen = fingerprint(slot);
     if (seen == kFingerprintEmpty) continue;  // whatever lies in it was never shown
     const bool odd = is_odd(slot_sequence(table_.slots[slot].header.load(kAcquire)));
-    const std::string_view id = odd ? std::string_view{} : id_in_slot(slot, buffer);
-    const std::uint64_t word = table_.slots[slot].route.load(kAcquire);
-    const bool is_entry =
-        is_live(seen) && !why_not_tenant_id(id) && load(word).state != State::none;
+    const bool is_entry = is_live(seen) &&
+                          read_slot_entry(table_.slots[slot], table_.records_view(), entry) &&
+                          !why_not_tenant_id(entry.id()) && load(entry.route).state != State::none;
     if (is_entry) {
       ++live_;
-      records_live_ += IdShape<A>::tail_words(id.size()) + record_words(word);
-      const std::uint8_t right = home(id).fingerprint;
+      records_live_ += IdShape<A>::tail_words(entry.length) + record_words(entry.route);
+      const std::uint8_t right = home(entry.id()).fingerprint;
       if (right != seen) {
         set_fingerprint(slot, right);
         ++mended;
