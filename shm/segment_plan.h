@@ -56,10 +56,12 @@ struct SegmentPlan {
   // outside it.
   constexpr bool plausible() const {
     constexpr std::uint64_t kSane = std::uint64_t{1} << 46;
-    return capacity >= 1 && capacity <= kCapacityMax && span_bytes < kSane && half_bytes < kSane &&
-           topology_bytes < kSane && control_at >= kFileHeaderBytes &&
-           control_at % kLineBytes == 0 && topology_at % kLineBytes == 0 &&
-           half_at[0] % kFileHeaderBytes == 0 && half_bytes % kFileHeaderBytes == 0 &&
+    // Each term is bounded before sums are compared, so no sum wraps.
+    return capacity >= 1 && capacity <= kCapacityMax && control_at < kSane && topology_at < kSane &&
+           topology_bytes < kSane && half_at[0] < kSane && half_bytes < kSane &&
+           control_at >= kFileHeaderBytes && control_at % kLineBytes == 0 &&
+           topology_at % kLineBytes == 0 && half_at[0] % kFileHeaderBytes == 0 &&
+           half_bytes % kFileHeaderBytes == 0 &&
            topology_at >= control_at + sizeof(ControlBlock<StdAtomics>) &&
            topology_bytes >= sizeof(TopologyHeader<StdAtomics>) &&
            half_at[0] >= topology_at + topology_bytes && half_at[1] == half_at[0] + half_bytes &&

@@ -142,7 +142,11 @@ class SegmentWriter {
   template <class Store>
   Applied put_everywhere(Store&& store);
   void touch(std::uint64_t hash) { touched_ |= std::uint64_t{1} << hash % kPlacementWaits; }
-  void wake(std::uint64_t mask);
+  bool is_full_for(const TableWriter<A>& table, std::string_view id) const {
+    return table.live() >= memory_.plan().capacity && table.find(id).state == State::none;
+  }
+  void wake(std::uint64_t mask);  // the placement words of the mask
+  void wake_all();                // version word and placement words
   void store_gauges();
 
   SegmentMemory<A, true> memory_;
@@ -164,6 +168,9 @@ SegmentWriter<A> SegmentWriter<A>::initialise(const SegmentMemory<A, true>& memo
   writer.topology_ =
       TopologyWriter<A>::initialise(memory.topology_region(), memory.plan().topology_bytes);
   auto& control = memory.control();
+  // No generation yet: the root names the half of which nothing is allocated, so nobody looks into
+  // the one that the first load fills.
+  control.root.store(encode_root(0, 1), kRelease);  // pairs: root
   const auto unknown = static_cast<std::uint64_t>(kTimeUnknown);
   control.heartbeat_ns.store(unknown, kRelease);    // pairs: freshness
   control.last_sync_ns.store(unknown, kRelease);    // pairs: freshness
@@ -185,19 +192,27 @@ Result<SegmentWriter<A>> SegmentWriter<A>::adopt(const SegmentMemory<A, true>& m
   if (found.header->generation.load(kAcquire) != root_generation(root)) {
     return Status(Code::corrupt, "the live half holds another generation than the root says");
   }
+  const std::uint64_t records_end = found.header->records_end.load(kAcquire);  // pairs: records-end
+  if (records_end > found.geometry.records_words) {
+    return Status(Code::corrupt,
+                  "the live generation has given out " + std::to_string(records_end) + " of " +
+                      std::to_string(found.geometry.records_words) + " words of records");
+  }
+  auto topology = TopologyWriter<A>::adopt(memory.topology_region(), memory.plan().topology_bytes);
+  if (!topology.ok()) return topology.status();
   auto table = place_generation<A, true>(memory.half(root_half(root)), found.geometry);
   table.seed = found.seed;
   writer.live_half_ = root_half(root);
   writer.generation_ = root_generation(root);
   writer.incarnation_ = table.header->incarnation.load(kAcquire);
   writer.fallback_kind_ = static_cast<FallbackKind>(table.header->fallback_kind.load(kAcquire));
-  writer.topology_ = TopologyWriter<A>::adopt(memory.topology_region());
+  writer.topology_ = std::move(*topology);
   writer.live_.emplace(table);
   const std::uint64_t mended = writer.live_->adopt();
   writer.add(Counter::adoptions);
   writer.add(Counter::slots_mended, mended);
   writer.store_gauges();
-  writer.wake(~std::uint64_t{0});
+  writer.wake_all();
   return writer;
 }
 
@@ -241,9 +256,10 @@ Applied SegmentWriter<A>::put_everywhere(Store&& store) {
   const bool to_live = live_ && !(building_ && building_->isolated);
   if (to_live) {
     result = applied(store(*live_));
-    if (result != Applied::changed) return result;
+    if (result != Applied::changed && result != Applied::not_newer) return result;
   }
   if (building_) {
+    // Also what is not newer for the live table: a reload may have read the directory before it.
     const Applied built = applied(store(building_->table));
     if (!to_live) return built;
     // Served already; a new generation that cannot hold it is of no use.
@@ -258,10 +274,8 @@ Applied SegmentWriter<A>::put_everywhere(Store&& store) {
 template <class A>
 Applied SegmentWriter<A>::put(std::string_view id, const RouteFields& route) {
   const auto store = [&](TableWriter<A>& table) { return table.put(id, route); };
-  if (readable_table().live() >= memory_.plan().capacity &&
-      readable_table().find(id).state == State::none) {
-    return Applied::full;
-  }
+  const bool to_building = building_ && (building_->isolated || !live_);
+  if (is_full_for(to_building ? building_->table : *live_, id)) return Applied::full;
   const Applied result = put_everywhere(store);
   if (result == Applied::changed) {
     if (building_ && !building_->removed.empty()) building_->removed.erase(std::string(id));
@@ -298,7 +312,8 @@ Applied SegmentWriter<A>::remove(std::string_view id, std::uint64_t version) {
   if (live_ && !(building_ && building_->isolated)) removed = live_->remove(id, version);
   if (building_) {
     removed |= building_->table.remove(id, version);
-    building_->removed[std::string(id)] = version;
+    std::uint64_t& removed_at = building_->removed[std::string(id)];
+    removed_at = std::max(removed_at, version);
   }
   if (!removed) return Applied::not_newer;
   touch(placement_hash(id));
@@ -411,7 +426,7 @@ template <class A>
 Applied SegmentWriter<A>::load(std::string_view id, const RouteFields& route) {
   const auto gone = building_->removed.find(std::string(id));
   if (gone != building_->removed.end() && gone->second >= route.epoch) return Applied::not_newer;
-  if (building_->table.live() >= memory_.plan().capacity) return Applied::full;
+  if (is_full_for(building_->table, id)) return Applied::full;
   return applied(building_->table.put(id, route));
 }
 
@@ -457,14 +472,18 @@ void SegmentWriter<A>::switch_generation() {
   memory_.control().root.store(encode_root(generation_, live_half_), kRelease);  // pairs: root
   add(is_copy ? Counter::rebuilds : Counter::reloads);
   store_gauges();
-  bump_wait_word<A>(memory_.control().version_wait);
-  wake(~std::uint64_t{0});
+  wake_all();
 }
 
 template <class A>
 void SegmentWriter<A>::supersede() {
   auto& root = memory_.control().root;
   root.store(root.load(kAcquire) | kSupersededBit, kRelease);  // pairs: root
+  wake_all();
+}
+
+template <class A>
+void SegmentWriter<A>::wake_all() {
   bump_wait_word<A>(memory_.control().version_wait);
   wake(~std::uint64_t{0});
 }

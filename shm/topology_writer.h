@@ -32,11 +32,21 @@ class TopologyWriter {
   }
 
   // What an earlier writer left: names and interned records are found again; a record it died in is
-  // not.
-  static TopologyWriter adopt(std::byte* region) {
+  // not. corrupt if the lengths do not fit into the region of `bytes` bytes.
+  static Result<TopologyWriter> adopt(std::byte* region, std::uint64_t bytes) {
     TopologyWriter writer(region);
     writer.load_sizes();
-    writer.arena_end_ = writer.header_->arena_end.load(kAcquire);
+    writer.arena_end_ = writer.header_->arena_end.load(kAcquire);  // pairs: arena-end
+    const std::uint64_t words = (bytes - sizeof(TopologyHeader<A>)) / kWordBytes;
+    if (writer.index_words_ > kShardsMax || writer.index_words_ > words ||
+        writer.arena_words_ > words - writer.index_words_ ||
+        writer.arena_end_ > writer.arena_words_) {
+      return Status(Code::corrupt,
+                    "the topology's lengths make no sense: " + std::to_string(writer.index_words_) +
+                        " indexes, " + std::to_string(writer.arena_end_) + " of " +
+                        std::to_string(writer.arena_words_) + " arena words in a region of " +
+                        std::to_string(bytes) + " bytes");
+    }
     for (std::uint64_t at = 0; at < writer.arena_end_;) {
       const auto rest = writer.plain_words().subspan(at);
       if (!is_whole_record(rest)) {
@@ -50,8 +60,9 @@ class TopologyWriter {
         std::min(writer.header_->shard_count.load(kAcquire), writer.index_words_);
     for (std::uint64_t i = 0; i < shards; ++i) {
       const std::uint64_t word = writer.index_[i].load(kAcquire) & ~kShardRemovedBit;
-      const ShardView view =
-          word == 0 ? ShardView{} : ShardView::parse(writer.plain_words().subspan(word - 1));
+      const ShardView view = word == 0 || word > writer.arena_words_
+                                 ? ShardView{}
+                                 : ShardView::parse(writer.plain_words().subspan(word - 1));
       writer.names_.emplace_back(view.name());
       if (view) writer.indexes_.emplace(std::string(view.name()), static_cast<std::uint16_t>(i));
     }
