@@ -202,8 +202,8 @@ RecordCheck check_record(const std::byte* at, std::size_t left,
   }
   const auto shard = load<std::uint32_t>(at + 4);
   const auto target = load<std::uint32_t>(at + 8);
-  if ((shard >= shard_count && shard != kNoShard) ||
-      (target >= shard_count && target != kNoShard)) {
+  if ((shard >= shard_count && shard != kNoSnapshotShard) ||
+      (target >= shard_count && target != kNoSnapshotShard)) {
     return {0, "names a shard that the topology lacks"};
   }
   return {kSnapshotRecordHeadBytes + id_bytes, nullptr};

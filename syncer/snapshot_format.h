@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kSnapshotMetaBytesMax =
     256 << 20;  // some 1,300 shards with every field full
 inline constexpr std::uint64_t kSnapshotBlocksBytesMax = 1ULL << 50;
 inline constexpr std::size_t kSnapshotIdBytesMax = 10 + kIdBytesMax;  // "part:1023:" and an id
-inline constexpr std::uint32_t kNoShard = 0xFFFF'FFFF;
+inline constexpr std::uint32_t kNoSnapshotShard = 0xFFFF'FFFF;
 
 struct SnapshotHeader {
   DirectoryId directory_id{};
@@ -85,9 +85,9 @@ enum class RecordKind : std::uint8_t { entry = 1, bucket = 2, tombstone = 3 };
 
 struct SnapshotRecord {
   RecordKind kind = RecordKind::entry;
-  std::uint8_t state = 0;          // the segment's own code; 0 in a tombstone
-  std::uint32_t shard = kNoShard;  // place in the topology, or kNoShard
-  std::uint32_t target = kNoShard;
+  std::uint8_t state = 0;                  // the segment's own code; 0 in a tombstone
+  std::uint32_t shard = kNoSnapshotShard;  // place in the topology, or kNoSnapshotShard
+  std::uint32_t target = kNoSnapshotShard;
   std::uint64_t epoch = 0;  // of a tombstone: the version of the removal
   std::string_view id;      // empty for a bucket
   std::uint32_t bucket = 0;

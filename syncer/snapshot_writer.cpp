@@ -84,7 +84,7 @@ Status SnapshotWriter::append_bucket(std::uint32_t bucket, std::uint8_t state, s
 }
 
 Status SnapshotWriter::append_tombstone(std::string_view id, std::uint64_t version) {
-  return append({RecordKind::tombstone, 0, kNoShard, kNoShard, version, id, 0});
+  return append({RecordKind::tombstone, 0, kNoSnapshotShard, kNoSnapshotShard, version, id, 0});
 }
 
 Status SnapshotWriter::append(const SnapshotRecord& record) {
@@ -104,7 +104,7 @@ Status SnapshotWriter::append(const SnapshotRecord& record) {
     builder_.append(record);
   }
   for (const std::uint32_t shard : {record.shard, record.target}) {
-    if (shard != kNoShard) shards_named_ = std::max(shards_named_, shard + 1);
+    if (shard != kNoSnapshotShard) shards_named_ = std::max(shards_named_, shard + 1);
   }
   ++(record.kind == RecordKind::tombstone ? header_.tombstones : header_.entries);
   return {};

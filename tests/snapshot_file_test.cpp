@@ -112,11 +112,11 @@ TEST_CASE("blocks that end exactly, one byte early and one byte late are read ba
     std::size_t used = 0;
     std::uint64_t records = 0;
     for (; kRoom - used > 200; used += 24, ++records) {
-      REQUIRE((*writer)->append_bucket(0, 1, 0, kNoShard, 1).ok());
+      REQUIRE((*writer)->append_bucket(0, 1, 0, kNoSnapshotShard, 1).ok());
     }
     const std::string id(kRoom - used - 20 - slack, 'x');
-    REQUIRE((*writer)->append_entry(id, 1, 0, kNoShard, 1).ok());
-    REQUIRE((*writer)->append_bucket(1, 1, 0, kNoShard, 1).ok());
+    REQUIRE((*writer)->append_entry(id, 1, 0, kNoSnapshotShard, 1).ok());
+    REQUIRE((*writer)->append_bucket(1, 1, 0, kNoSnapshotShard, 1).ok());
     REQUIRE((*writer)->finish(sample_end(1)).ok());
     const auto verdict = verify_snapshot((*writer)->path(), kPlain);
     REQUIRE(verdict.ok());
@@ -347,7 +347,7 @@ TEST_CASE("a writer that is aborted, dropped or refused leaves no file") {
   {
     auto writer = store->write(sample_directory(1), 1);
     REQUIRE(writer.ok());
-    REQUIRE((*writer)->append_entry("a", 1, 3, kNoShard, 1).ok());
+    REQUIRE((*writer)->append_entry("a", 1, 3, kNoSnapshotShard, 1).ok());
     const Status status = (*writer)->finish(sample_end(1));
     CHECK(status.code() == Code::internal);
     CHECK(status.message().find("names shard 3 of 3") != std::string::npos);

@@ -232,7 +232,7 @@ TEST_CASE("a block with a fitting digest and senseless records is refused, never
     SnapshotRecord record;
     while (view->next(record)) {
       REQUIRE(record.id.size() <= kSnapshotIdBytesMax);
-      REQUIRE((record.shard < 3 || record.shard == kNoShard));
+      REQUIRE((record.shard < 3 || record.shard == kNoSnapshotShard));
     }
   }
   CHECK(refused > 1'000);

@@ -1,0 +1,234 @@
+#include "syncer/sqlite_source.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "syncer/sqlite_tables.h"
+
+namespace fingerpost {
+namespace {
+
+using namespace std::chrono_literals;
+
+// In the order of epochs: the index that covers it is read from one end to the other, and so is the
+// history that says which rows a verb wrote. In any other order each row would cost a page of its
+// own.
+constexpr std::string_view kRowsSince =
+    "SELECT d.entry_id, d.shard_id, d.state, d.target_shard, d.epoch, h.verb IS NOT NULL "
+    "FROM shard_directory AS d LEFT JOIN directory_history AS h ON h.version = d.epoch "
+    "WHERE d.epoch > ? ORDER BY d.epoch";
+
+// A reader waits for nobody but a recovery or an exclusive lock; the syncer has other things to do
+// meanwhile.
+constexpr auto kBusyTimeout = 50ms;
+
+constexpr std::array<std::string_view, 3> kSuffixes{"", "-wal", "-shm"};
+
+// SQLite keeps its files beside the one that a symbolic link leads to.
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::weakly_canonical(path, error);
+  return error ? path : real.native();
+}
+
+// What is missing for a reader, as "read permission on PATH"; empty if nothing is.
+std::string missing_permission(const std::string& path) {
+  const auto may = [](const std::string& name, int mode) {
+    return ::faccessat(AT_FDCWD, name.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES;
+  };
+  const std::string real = real_path(path);
+  std::string folder = std::filesystem::path(real).parent_path().native();
+  if (folder.empty()) folder = ".";
+  if (!may(folder, X_OK)) return "search permission on " + folder;
+  for (const std::string_view suffix : kSuffixes) {
+    const std::string file = real + std::string(suffix);
+    if (!may(file, R_OK)) return "read permission on " + file;
+    if (::access(file.c_str(), F_OK) != 0 && ::access(folder.c_str(), W_OK) != 0) {
+      return fmt::format("write permission on {}, to make {}", folder, file);
+    }
+  }
+  return {};
+}
+
+std::int64_t data_version(SqliteDb& db) {
+  return db.integer("PRAGMA data_version");
+}
+
+EntryRow entry_of(const SqliteStatement& row) {
+  return {row.text(0), row.text(1), row.text(2), row.text(3), row.number(4), row.integer(5) != 0};
+}
+
+void read_rows(SqliteDb& db, std::uint64_t since, Batch& batch) {
+  SqliteStatement row = db.prepare(kRowsSince);
+  row.bind(since);
+  EntryRow last;
+  while (row.step()) {
+    EntryRow entry = entry_of(row);
+    entry.id = batch.keep(entry.id);
+    entry.shard = entry.shard == last.shard ? last.shard : batch.keep(entry.shard);
+    entry.state = entry.state == last.state ? last.state : batch.keep(entry.state);
+    entry.target = entry.target == last.target ? last.target : batch.keep(entry.target);
+    batch.rows.push_back(entry);
+    last = entry;
+  }
+}
+
+void read_removals(SqliteDb& db, std::uint64_t since, Batch& batch) {
+  SqliteStatement row = db.prepare(
+      "SELECT entry_id, version FROM directory_removed WHERE version > ? ORDER BY version");
+  row.bind(since);
+  while (row.step()) batch.removals.push_back({batch.keep(row.text(0)), row.number(1)});
+}
+
+class SqliteFullRead final : public FullRead {
+ public:
+  explicit SqliteFullRead(const std::string& path)
+      : db_(path, SqliteDb::Mode::read_only, kBusyTimeout),
+        transaction_(db_, SqliteTransaction::Kind::read) {
+    check_is_directory(db_);
+    layout_ = read_layout_row(db_);
+    end_ = read_position(db_);
+    topology_ = read_topology_rows(db_);
+    row_count_ = static_cast<std::uint64_t>(db_.integer("SELECT count(*) FROM shard_directory"));
+    rows_.emplace(db_.prepare(kRowsSince));
+    rows_->bind(-1);
+  }
+
+  Result<bool> next(EntryRow& row) override {
+    if (!rows_) return false;
+    try {
+      if (rows_->step()) {
+        row = entry_of(*rows_);
+        return true;
+      }
+      rows_.reset();
+      return false;
+    } catch (const SqliteError& error) {
+      rows_.reset();
+      return error.status();
+    }
+  }
+
+ private:
+  SqliteDb db_;
+  SqliteTransaction transaction_;
+  std::optional<SqliteStatement> rows_;
+};
+
+}  // namespace
+
+SqliteSource::SqliteSource(std::string path) : path_(std::move(path)), watch_(path_) {}
+
+SqliteSource::Files SqliteSource::look() const {
+  const std::string real = real_path(path_);
+  Files files;
+  for (std::size_t i = 0; i < kSuffixes.size(); ++i) {
+    struct stat found {};
+    if (::stat((real + std::string(kSuffixes[i])).c_str(), &found) == 0) {
+      files.identities[i] = {found.st_dev, found.st_ino};
+    }
+  }
+  return files;
+}
+
+SqliteDb& SqliteSource::connect() {
+  if (db_ != nullptr && look() == files_) return *db_;
+  db_.reset();
+  seen_.reset();
+  auto db = std::make_unique<SqliteDb>(path_, SqliteDb::Mode::read_only, kBusyTimeout);
+  check_is_directory(*db);
+  // Not before the first read: that is when SQLite opens, or makes, the files of the log.
+  files_ = look();
+  db_ = std::move(db);
+  return *db_;
+}
+
+template <class Value, class Read>
+Result<Value> SqliteSource::read(Read read) {
+  try {
+    return read(connect());
+  } catch (const SqliteError& error) {
+    // A fresh connection costs little, and whatever state this one is in cannot stand in the way of
+    // the next.
+    db_.reset();
+    seen_.reset();
+    return explained(error);
+  }
+}
+
+Status SqliteSource::explained(const SqliteError& error) const {
+  const Status& status = error.status();
+  switch (status.code()) {
+    case Code::absent:
+    case Code::refused:
+    case Code::corrupt:
+      return status;
+    case Code::busy:
+    case Code::io_error:
+    case Code::no_space:
+      return {Code::unavailable, status.message()};
+    default:
+      break;
+  }
+  if (const std::string missing = missing_permission(path_); !missing.empty()) {
+    return {Code::not_permitted, fmt::format("{}; missing: {}", status.message(), missing)};
+  }
+  return status.code() == Code::not_permitted ? status
+                                              : Status{Code::unavailable, status.message()};
+}
+
+Result<DirectoryLayout> SqliteSource::read_layout() {
+  return read<DirectoryLayout>([](SqliteDb& db) {
+    const SqliteTransaction transaction(db, SqliteTransaction::Kind::read);
+    return read_layout_row(db);
+  });
+}
+
+Result<bool> SqliteSource::may_have_changed() {
+  // data_version counts per connection, so that of a new one says nothing; the pragma itself begins
+  // a read transaction, without which the number would be an old one.
+  return read<bool>([this](SqliteDb& db) { return seen_ != data_version(db); });
+}
+
+Result<std::unique_ptr<Batch>> SqliteSource::read_changes(const Cursor& from,
+                                                          std::uint64_t replay_from) {
+  return read<std::unique_ptr<Batch>>([&](SqliteDb& db) {
+    const SqliteTransaction transaction(db, SqliteTransaction::Kind::read);
+    auto batch = std::make_unique<Batch>();
+    batch->layout = read_layout_row(db);
+    batch->end = read_position(db);
+    if (from.version < batch->layout.replay_floor) {
+      batch->kind = Batch::Kind::below_floor;
+      return batch;
+    }
+    if (from.version > 0 && !history_has(db, from)) {
+      batch->kind = Batch::Kind::other_history;
+      return batch;
+    }
+    const std::uint64_t since =
+        replay_from == 0 ? from.version : std::min(from.version, replay_from - 1);
+    if (read_topology_epoch(db) > since) batch->topology = read_topology_rows(db);
+    if (batch->end.version > since) {
+      read_rows(db, since, *batch);
+      read_removals(db, since, *batch);
+    }
+    seen_ = data_version(db);
+    return batch;
+  });
+}
+
+Result<std::unique_ptr<FullRead>> SqliteSource::read_all() {
+  return read<std::unique_ptr<FullRead>>([this](SqliteDb&) -> std::unique_ptr<FullRead> {
+    return std::make_unique<SqliteFullRead>(path_);
+  });
+}
+
+}  // namespace fingerpost
