@@ -138,7 +138,12 @@ SqliteDb::SqliteDb(std::string path, Mode mode, std::chrono::milliseconds busy_t
   sqlite3* raw = nullptr;
   const int rc = sqlite3_open_v2(as_plain_name(path_).c_str(), &raw, flags, nullptr);
   db_.reset(raw);
-  if (rc != SQLITE_OK) throw error(rc);
+  if (rc != SQLITE_OK) {
+    if (raw != nullptr && sqlite3_system_errno(raw) == ENOENT) {
+      throw SqliteError({Code::absent, path_ + ": no such file"});
+    }
+    throw error(rc);
+  }
   sqlite3_busy_timeout(raw, static_cast<int>(busy_timeout.count()));
   // What a syncer has read must survive power loss.
   exec("PRAGMA synchronous = FULL");

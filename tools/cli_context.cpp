@@ -1,0 +1,87 @@
+#include "tools/cli_context.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+namespace fingerpost {
+
+CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& description,
+                   const std::string& example, Context& context) {
+  CLI::App* verb = parent.add_subcommand(name, description);
+  verb->add_flag("--json", context.json, "Answer in JSON, one object a line");
+  verb->footer("Example:\n  " + example);
+  return verb;
+}
+
+CLI::App* add_directory_verb(CLI::App& parent, const std::string& name,
+                             const std::string& description, const std::string& example,
+                             Context& context) {
+  CLI::App* verb = add_verb(parent, name, description, example, context);
+  verb->add_option("--directory", context.directory_url,
+                   "The directory: sqlite:PATH or PATH (else $FINGERPOST_DIRECTORY)")
+      ->type_name("URL");
+  return verb;
+}
+
+void run_verb(Context& context, const std::function<Status()>& body) {
+  Status status;
+  try {
+    status = body();
+  } catch (const SqliteError& error) {
+    status = error.status();
+  } catch (const std::exception& error) {
+    status = {Code::internal, error.what()};
+  }
+  if (status.ok()) return;
+  report_error(context, status);
+  context.answer(exit_status_of(status.code()));
+}
+
+void run_directory_verb(Context& context, const std::function<Status(Directory&)>& body) {
+  run_verb(context, [&]() -> Status {
+    const Result<std::string> url = directory_url(context);
+    if (!url) {
+      report_error(context, url.status());
+      context.answer(ExitStatus::usage);
+      return {};
+    }
+    const Result<std::unique_ptr<Directory>> directory = Directory::open(*url);
+    if (!directory) return directory.status();
+    return body(**directory);
+  });
+}
+
+Result<std::string> directory_url(const Context& context) {
+  if (!context.directory_url.empty()) return context.directory_url;
+  const char* named = std::getenv("FINGERPOST_DIRECTORY");
+  if (named != nullptr && *named != '\0') return std::string(named);
+  return Status(Code::refused, "no directory: give --directory URL or set FINGERPOST_DIRECTORY");
+}
+
+void report_error(const Context& context, const Status& status) {
+  std::cout.flush();
+  if (!context.json) {
+    std::cerr << "fingerpost: " << status.message() << '\n';
+    return;
+  }
+  const nlohmann::json object = {{"error", status.message()}, {"code", to_string(status.code())}};
+  std::cerr << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+}
+
+void print_json(const nlohmann::json& object) {
+  std::cout << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+}
+
+void print_version(const Context& context, std::uint64_t version) {
+  if (context.json) {
+    print_json({{"version", version}});
+  } else {
+    std::cout << "version " << version << '\n';
+  }
+}
+
+}  // namespace fingerpost

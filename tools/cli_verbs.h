@@ -1,0 +1,14 @@
+// The families of verbs that make up the fingerpost command.
+#pragma once
+
+#include "tools/cli_context.h"
+
+namespace fingerpost {
+
+void register_init_verb(CLI::App& app, Context& context);
+void register_shard_verbs(CLI::App& app, Context& context);
+void register_bucket_verbs(CLI::App& app, Context& context);
+void register_tenant_verbs(CLI::App& app, Context& context);
+void register_import_verb(CLI::App& app, Context& context);
+
+}  // namespace fingerpost

@@ -1,0 +1,55 @@
+// `fingerpost tenant …`: single entries. Nothing here changes the shard of an entry that exists:
+// that is a move.
+//
+// Throws SqliteError.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "shm/status.h"
+#include "tools/directory.h"
+
+namespace fingerpost {
+
+struct TenantRow {
+  std::string id;
+  std::string shard;
+  std::string state;
+  std::string target;  // empty: none
+  std::uint64_t epoch = 0;
+  std::string updated_at;
+};
+
+// nullopt inside: the id has no entry of its own.
+Result<std::optional<TenantRow>> get_tenant(Directory& directory, std::string_view id);
+
+// Puts a new tenant, or one that was DELETED, on `shard`. Done already where it is ACTIVE there; a
+// conflict where it is elsewhere; refused while it, or the bucket that answered for it, is being
+// moved. The version.
+Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
+                                    std::string_view shard);
+
+// Says that the tenant is gone. One that only its bucket or the hash rule answered for gets an
+// entry that says so, on the shard that it resolved to. Absent where nothing answers for it;
+// refused while it is being moved. The version.
+Result<std::uint64_t> delete_tenant(Directory& directory, std::string_view id);
+
+struct TenantPage {
+  std::string prefix;
+  std::string after;        // ids greater than this one, byte by byte
+  std::uint64_t limit = 0;  // 0: no limit
+};
+
+// Entries of tenants in the order of their ids' bytes, read at one version. `take` must not use the
+// directory.
+void list_tenants(Directory& directory, const TenantPage& page,
+                  const std::function<void(const TenantRow&)>& take);
+
+// Refused, naming the entry, while the bucket that answers for `id` is being moved.
+Status check_bucket_at_rest(Directory& directory, std::string_view bucket, std::string_view id);
+
+}  // namespace fingerpost
