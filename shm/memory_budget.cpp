@@ -1,6 +1,8 @@
 #include "shm/memory_budget.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -56,19 +58,29 @@ Status too_little(std::uint64_t needed, const MemoryLimit& limit, const std::str
                               grouped(limit.available) + " (limit: " + limit.name + ")"};
 }
 
-// 0, or errno. A signal interrupts fallocate, which then has allocated nothing: smaller and smaller
-// pieces get through however often signals come.
-int allocate(int fd, std::uint64_t offset, std::uint64_t bytes) {
-  std::uint64_t piece = bytes;
-  for (const std::uint64_t end = offset + bytes; offset < end;) {
-    piece = std::min(piece, end - offset);
-    if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(piece)) == 0) {
-      offset += piece;
-    } else if (errno != EINTR) {
-      return errno;
-    } else {
-      piece = std::max(page_bytes(), piece / 2 / page_bytes() * page_bytes());
-    }
+// Holds this thread's signals back. Up to Linux 6.17 any that arrives makes fallocate on tmpfs undo
+// all it did, so that signals more frequent than a step is long would never let one end.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// 0, or errno.
+int change_allocation(int fd, int mode, std::uint64_t offset, std::uint64_t bytes) {
+  const SignalsHeldBack held_back;
+  // What else interrupts (a debugger, a freezer) is not blocked, and rare.
+  while (::fallocate(fd, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) return errno;
   }
   return 0;
 }
@@ -126,7 +138,7 @@ Status MemoryBudget::reserve(int fd, std::uint64_t offset, std::uint64_t bytes,
       failure = too_little(rest, *limit, path);
     } else {
       const std::uint64_t step = std::min(kReserveStepBytes, rest);
-      if (const int error = allocate(fd, offset + touched, step); error != 0) {
+      if (const int error = change_allocation(fd, 0, offset + touched, step); error != 0) {
         failure =
             Status::from_errno(error, "cannot reserve " + grouped(rest) + " bytes of " + path);
       }
@@ -144,9 +156,8 @@ Status give_back(int fd, std::uint64_t offset, std::uint64_t bytes, const std::s
   if (!is_page_range(offset, bytes)) return not_a_page_range(offset, bytes, path);
   if (bytes == 0) return {};
   constexpr int kMode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  while (::fallocate(fd, kMode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
-    if (errno == EINTR) continue;
-    return Status::from_errno(errno, "cannot give back " + grouped(bytes) + " bytes of " + path);
+  if (const int error = change_allocation(fd, kMode, offset, bytes); error != 0) {
+    return Status::from_errno(error, "cannot give back " + grouped(bytes) + " bytes of " + path);
   }
   return {};
 }

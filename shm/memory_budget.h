@@ -18,8 +18,8 @@
 
 namespace fingerpost {
 
-// fallocate goes in steps of this many bytes: between two steps others' consumption is seen, and a
-// signal interrupts a step, not the whole.
+// fallocate goes in steps of this many bytes: between two steps others' consumption is seen, and
+// signals are delivered.
 inline constexpr std::uint64_t kReserveStepBytes = 2 << 20;
 
 // Left free below each limit that kills instead of refusing: for page tables, the kernel's own
