@@ -58,7 +58,7 @@ Status too_little(std::uint64_t needed, const MemoryLimit& limit, const std::str
                               grouped(limit.available) + " (limit: " + limit.name + ")"};
 }
 
-// Holds this thread's signals back. Up to Linux 6.17 any that arrives makes fallocate on tmpfs undo
+// Holds this thread's signals back. On older kernels any that arrives makes fallocate on tmpfs undo
 // all it did, so that signals more frequent than a step is long would never let one end.
 class SignalsHeldBack {
  public:
