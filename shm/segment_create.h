@@ -38,9 +38,9 @@ Status remove_half_made(const std::string& segment_path);
 // A segment without its name yet. If it goes away before it was published, so does the file.
 class HalfMadeSegment {
  public:
-  // Removes what is left of an earlier one and makes an empty file, with its account and mode already.
-  // refused: the folder is not on tmpfs, or the mode is not acceptable · not_permitted · absent ·
-  // no_space
+  // Removes what is left of an earlier one and makes an empty file, with its account and mode
+  // already. refused: the folder is not on tmpfs, or the mode is not acceptable · not_permitted ·
+  // absent · no_space
   static Result<HalfMadeSegment> create(const std::string& segment_path,
                                         const SegmentAccess& access);
 
