@@ -71,7 +71,7 @@ enum class IoChoice : std::uint8_t { automatic, plain };
 
 struct IoOptions {
   IoChoice choice = IoChoice::automatic;
-  unsigned depth = 16;  // requests in flight, and buffers of kIoBufferBytes; 1 to kIoDepthMax
+  unsigned depth = 8;  // requests in flight, and buffers of kIoBufferBytes; 1 to kIoDepthMax
 };
 
 inline constexpr std::size_t kIoBufferBytes = 1 << 20;

@@ -152,7 +152,8 @@ Status SnapshotWriter::make_room() {
   return {};
 }
 
-Status SnapshotWriter::settle(const IoResult& result) {
+Status SnapshotWriter::settle(IoResult& result) {
+  io_->give_back(std::move(result.buffer));
   const auto piece = static_cast<Piece>(result.tag >> 32);
   if (result.error != 0) {
     const std::string_view what = piece == Piece::content ? "writing the snapshot "

@@ -78,7 +78,7 @@ class SnapshotWriter {
   Status write_block(bool last);
   Status write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   Status make_room();
-  Status settle(const IoResult& result);
+  Status settle(IoResult& result);
   Status advance();
   Status publish();
   Status fail(Status status);

@@ -240,19 +240,23 @@ TEST_CASE("a container that refuses any io_uring call with any errno gets the sa
   if (!has_ring()) return;
   const TempFolder folder("/dev/shm");
   const std::string good = file_bytes(sample_in(folder, 100));
-  for (const auto& [number, name] : {std::pair{SYS_io_uring_setup, "io_uring_setup"},
-                                     {SYS_io_uring_register, "io_uring_register"},
-                                     {SYS_io_uring_enter, "io_uring_enter"}}) {
-    CAPTURE(name);
-    const std::string complaint = in_child([&, call = number, call_name = name]() -> std::string {
+  const std::array<std::pair<long, std::string_view>, 3> calls{{
+      {SYS_io_uring_setup, "io_uring_setup"},
+      {SYS_io_uring_register, "io_uring_register"},
+      {SYS_io_uring_enter, "io_uring_enter"},
+  }};
+  for (const auto& call : calls) {
+    CAPTURE(call.second);
+    const std::string complaint = in_child([&]() -> std::string {
       for (int error = 1; error < 134; ++error) {
-        refuse_system_call(call, error);  // of several filters the latest one's errno is given
+        refuse_system_call(call.first,
+                           error);  // of several filters the latest one's errno is given
         auto store = SnapshotStore::open(folder.path(), "orders", {});
         auto writer = (*store)->write(sample_directory(1), 1);
         if (Status s = append_samples(**writer, 0, 100); !s.ok()) return s.message();
         if (Status s = (*writer)->finish(sample_end(42)); !s.ok()) return s.message();
         const IoStats& stats = (*writer)->io_stats();
-        if (stats.backend != "plain" || stats.ring_fault.call != call_name ||
+        if (stats.backend != "plain" || stats.ring_fault.call != call.second ||
             stats.ring_fault.error != error) {
           return fmt::format("errno {}: backend {}, fault {} {}", error, stats.backend,
                              stats.ring_fault.call, stats.ring_fault.error);
