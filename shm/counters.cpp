@@ -20,6 +20,7 @@ std::string_view to_string(Counter counter) noexcept {
                                                                          "rebuild_failures",
                                                                          "history_changes",
                                                                          "topology_changes",
+                                                                         "supersedes",
                                                                          "adoptions",
                                                                          "slots_mended",
                                                                          "snapshots_written",

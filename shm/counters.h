@@ -25,6 +25,7 @@ enum class Counter : std::uint8_t {
   rebuild_failures,
   history_changes,   // the directory turned out to have another history
   topology_changes,  // topologies published
+  supersedes,        // successor segments published
   adoptions,         // times a restarted syncer took this segment over
   slots_mended,      // slots that an adoption had to repair
   snapshots_written,

@@ -34,19 +34,19 @@ Result<std::unique_ptr<OwnedSegment>> OwnedSegment::create(const std::string& pa
   return segment;
 }
 
-Result<std::unique_ptr<OwnedSegment>> OwnedSegment::adopt(const std::string& path,
-                                                          const SegmentAccess& access,
-                                                          const DirectoryId& directory_id) {
+Result<std::unique_ptr<OwnedSegment>> OwnedSegment::adopt(
+    const std::string& path, const SegmentAccess& access,
+    const std::optional<DirectoryId>& directory_id) {
   auto opened = open_to_adopt(path, access.owner);
   if (!opened.ok()) return opened.status();
   const auto locked = lock_segment(opened->fd.get(), path);
   if (!locked.ok()) return locked.status();
   const auto identity = read_header(opened->fd.get(), path);
   if (!identity.ok()) return identity.status();
-  if (identity->directory_id != directory_id) {
+  if (directory_id && identity->directory_id != *directory_id) {
     return Status(Code::other_directory,
                   path + " serves directory " + to_string(identity->directory_id) +
-                      ", the source is directory " + to_string(directory_id));
+                      ", the source is directory " + to_string(*directory_id));
   }
   if (Status s = apply_access(opened->fd.get(), access, path); !s.ok()) return s;
   auto mapping = WriteMapping::map(opened->fd.get(), identity->plan.span_bytes, path);

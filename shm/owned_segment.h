@@ -25,12 +25,13 @@ class OwnedSegment {
                                                       const SegmentAccess& access,
                                                       const SegmentIdentity& identity);
 
-  // The segment under the name, as an earlier writer left it. absent · not_permitted · wrong_owner
-  // · busy (another writer holds it) · other_directory (both ids named) · not_ready, other_layout,
-  // corrupt, conflict (superseded): it is of no use, a successor may replace it
-  static Result<std::unique_ptr<OwnedSegment>> adopt(const std::string& path,
-                                                     const SegmentAccess& access,
-                                                     const DirectoryId& directory_id);
+  // The segment under the name, as an earlier writer left it. `directory_id`: whose it must be, if
+  // that is known. absent · not_permitted · wrong_owner · busy (another writer holds it) ·
+  // other_directory (both ids named) · not_ready, other_layout, corrupt, conflict (superseded): it
+  // is of no use, a successor may replace it
+  static Result<std::unique_ptr<OwnedSegment>> adopt(
+      const std::string& path, const SegmentAccess& access,
+      const std::optional<DirectoryId>& directory_id);
 
   // Completes a created segment and gives it its name: where nothing has it (conflict otherwise),
   // or in the place of its predecessor.

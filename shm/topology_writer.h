@@ -28,6 +28,7 @@ class TopologyWriter {
     writer.header_->index_words.store(index, kRelease);          // pairs: topology-size
     writer.header_->arena_words.store(words - index, kRelease);  // pairs: topology-size
     writer.load_sizes();
+    writer.arena_ = writer.index_ + index;
     return writer;
   }
 
@@ -47,6 +48,7 @@ class TopologyWriter {
                         std::to_string(writer.arena_words_) + " arena words in a region of " +
                         std::to_string(bytes) + " bytes");
     }
+    writer.arena_ = writer.index_ + writer.index_words_;
     for (std::uint64_t at = 0; at < writer.arena_end_;) {
       const auto rest = writer.plain_words().subspan(at);
       if (!is_whole_record(rest)) {
@@ -120,7 +122,6 @@ class TopologyWriter {
   void load_sizes() {
     index_words_ = header_->index_words.load(kAcquire);
     arena_words_ = header_->arena_words.load(kAcquire);
-    arena_ = index_ + index_words_;
   }
   std::span<const std::uint64_t> plain_words() const {
     return {reinterpret_cast<const std::uint64_t*>(arena_), arena_words_};

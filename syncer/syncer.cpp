@@ -1,0 +1,305 @@
+#include "syncer/syncer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shm/boot_clock.h"
+#include "syncer/wall_clock.h"
+
+namespace fingerpost {
+namespace {
+
+constexpr std::chrono::milliseconds kSlice{1};
+constexpr std::chrono::milliseconds kBeatEvery{500};  // a quarter of what readers call late
+constexpr std::chrono::seconds kRetryMax{10};  // between two looks at a source that does not answer
+constexpr std::chrono::seconds kRebuildRetry{10};  // after memory was refused
+constexpr std::chrono::milliseconds kDiskWait{5};  // between two looks at writes in flight
+
+}  // namespace
+
+void Syncer::watch_fired() {
+  source_->drain_watch();
+  hinted_ = true;
+}
+
+bool Syncer::may_sync() const {
+  // A reload reads the directory itself, and what it builds must catch up before anything is shown.
+  return !fill_ || (fill_->purpose == FillPurpose::successor) ||
+         (fill_->purpose == FillPurpose::reload && !fill_->isolated && layout_ &&
+          segment_->writer().position().version >= layout_->replay_floor);
+}
+
+Result<std::chrono::nanoseconds> Syncer::turn() {
+  const auto now = Clock::now();
+  if (now >= next_beat_) {
+    if (Status s = beat(); !s.ok()) return s;
+    next_beat_ = now + kBeatEvery;
+  }
+  if (may_sync() && (hinted_ || now >= next_poll_)) {
+    hinted_ = false;
+    next_poll_ = now + options_.poll_interval;
+    sync();
+  }
+  if (fill_) step_fill();
+  step_rebuild();
+  step_snapshot();
+
+  const bool busy = fill_ || (segment_ && segment_->writer().copying()) || (hinted_ && may_sync());
+  if (busy) return std::chrono::nanoseconds::zero();
+  if (snapshot_ || retaining_) return std::chrono::nanoseconds(kDiskWait);
+  return std::max<std::chrono::nanoseconds>(std::min(next_beat_, next_poll_) - Clock::now(),
+                                            std::chrono::nanoseconds::zero());
+}
+
+Status Syncer::beat() {
+  const Status held = lock_.hold();
+  if (held.code() == Code::busy) return held;
+  if (!held.ok()) log_.limited(Log::Level::error, "lock", held.message());
+  if (!segment_) return {};
+  if (Status s = segment_->hold_lock(); s.code() == Code::busy) return s;
+  alive();
+  const NameState name = segment_->name();
+  if (name == NameState::gone) begin_successor("its name vanished");
+  if (name == NameState::replaced) begin_successor("its name leads to another file");
+  return {};
+}
+
+void Syncer::alive() {
+  const std::int64_t now = boot_time_ns();
+  if (segment_) store_heartbeat(segment_->writer().memory().control(), now);
+}
+
+void Syncer::store_state() {
+  if (!segment_) return;
+  auto& writer = segment_->writer();
+  store_freshness(writer.memory().control(), freshness_);
+  writer.set(Counter::quarantined, quarantine_.rows().size());
+  writer.set(Counter::refused_for_capacity, quarantine_.count_of(kWhyFull));
+}
+
+void Syncer::synced() {
+  freshness_.serving = Serving::caught_up;
+  freshness_.source = SourceState::ok;
+  freshness_.last_sync_ns = boot_time_ns();
+  last_sync_unix_ns_ = unix_time_ns();
+  if (segment_) {
+    segment_->writer().add(Counter::syncs);
+    if (failures_ != 0) {
+      store_last_error(segment_->writer().memory().control(), {});
+      log_.info("the source answers again");
+    }
+  }
+  failures_ = 0;
+  store_state();
+}
+
+void Syncer::source_failed(const Status& status, SourceState state) {
+  // Longer and longer, with jitter, so that a fleet does not come back in step.
+  const auto backoff = std::min<std::chrono::milliseconds>(
+      options_.poll_interval * (1U << std::min(failures_, 6U)), kRetryMax);
+  std::uniform_int_distribution<std::int64_t> jitter(0, backoff.count() / 4);
+  next_poll_ = Clock::now() + backoff + std::chrono::milliseconds(jitter(random_));
+  ++failures_;
+  freshness_.source = state;
+  log_.limited(Log::Level::warning, "source", "the source does not serve: " + status.message());
+  if (segment_) {
+    segment_->writer().add(Counter::sync_failures);
+    store_last_error(segment_->writer().memory().control(), status.message());
+  }
+  store_state();
+}
+
+void Syncer::sync() {
+  if (!segment_ || !layout_) {
+    const auto layout = source_->read_layout();
+    if (!layout.ok()) {
+      source_failed(layout.status(), layout.status().code() == Code::refused
+                                         ? SourceState::refused
+                                         : SourceState::unavailable);
+      return;
+    }
+    layout_ = *layout;
+  }
+  if (!segment_) {
+    if (Status s = begin_boot(); !s.ok()) {
+      log_.limited(Log::Level::error, "boot", "cannot load the directory: " + s.message());
+    }
+    return;
+  }
+  if (quarantine_.rows().empty() && topology_known_) {
+    const auto changed = source_->may_have_changed();
+    if (!changed.ok()) {
+      source_failed(changed.status(), SourceState::unavailable);
+      return;
+    }
+    if (!*changed && freshness_.source == SourceState::ok) {
+      synced();
+      return;
+    }
+  }
+  read_and_apply();
+}
+
+Position Syncer::position_of(const Cursor& end) const {
+  return {segment_->writer().incarnation(), end.version, end.nonce, quarantine_.replay_from()};
+}
+
+void Syncer::read_and_apply() {
+  auto& writer = segment_->writer();
+  const Position at = writer.position();
+  const auto batch = source_->read_changes({at.version, at.nonce}, at.replay_from);
+  if (!batch.ok()) {
+    source_failed(batch.status(), batch.status().code() == Code::refused
+                                      ? SourceState::refused
+                                      : SourceState::unavailable);
+    return;
+  }
+  const DirectoryLayout& layout = (*batch)->layout;
+  if (layout.directory_id != segment_->identity().directory_id) {
+    source_failed({Code::other_directory,
+                   path_ + " serves directory " + to_string(segment_->identity().directory_id) +
+                       ", the source is directory " + to_string(layout.directory_id)},
+                  SourceState::other_directory);
+    return;
+  }
+  layout_ = layout;
+  const std::uint64_t next_incarnation = std::max(
+      writer.incarnation() + 1, static_cast<std::uint64_t>(unix_time_ns() / 1'000'000'000));
+  if ((*batch)->kind == Batch::Kind::other_history) {
+    begin_reload(next_incarnation,
+                 "its history is another one than that of version " + std::to_string(at.version));
+  } else if ((*batch)->kind == Batch::Kind::below_floor) {
+    begin_reload(writer.incarnation(),
+                 "removals since version " + std::to_string(at.version) + " are forgotten");
+  } else if (at.incarnation != writer.incarnation()) {
+    begin_reload(writer.incarnation(), "a syncer died between a reload and its position");
+  } else if (to_kind(layout.fallback) != writer.fallback_kind() ||
+             fallback_count(layout) != writer.table().geometry().fallback_count) {
+    begin_reload(next_incarnation, "its buckets or hash list are not those that are served");
+  } else {
+    apply(**batch);
+  }
+}
+
+void Syncer::apply(const Batch& batch) {
+  auto& writer = segment_->writer();
+  if (!topology_known_ && !batch.topology) {
+    // What was adopted or loaded may name shards that the directory has removed since.
+    const auto whole = source_->read_all();
+    if (!whole.ok()) {
+      source_failed(whole.status(), SourceState::unavailable);
+      return;
+    }
+    if (Status s = writer.publish_topology((*whole)->topology()); !s.ok()) {
+      begin_successor(s.message());
+      return;
+    }
+  }
+  const Status applied = sink_->apply(batch);
+  if (!applied.ok()) {
+    begin_successor(applied.message());
+    return;
+  }
+  topology_known_ = true;
+  if (!sink_->growth_refused().ok()) {
+    log_.limited(Log::Level::error, "growth",
+                 "the table cannot grow: " + sink_->growth_refused().message());
+  }
+  if (fill_ && fill_->purpose == FillPurpose::successor) {
+    if (Status s = next_sink_->apply(batch); !s.ok()) fill_failed(s);
+  }
+  if (snapshot_) {
+    if (Status s = snapshot_->note(batch); !s.ok()) snapshot_failed(s);
+  }
+  const Position position = position_of(batch.end);
+  if (position != writer.position()) writer.publish(position);
+  if (!quarantine_.rows().empty()) {
+    const auto& [id, row] = *quarantine_.rows().begin();
+    log_.limited(Log::Level::warning, "quarantine",
+                 std::to_string(quarantine_.rows().size()) + " rows are quarantined; '" + id +
+                     "' " + row.why);
+  }
+  synced();
+}
+
+void Syncer::step_rebuild() {
+  if (!segment_ || fill_) return;
+  auto& writer = segment_->writer();
+  Status failed;
+  if (writer.copying()) {
+    const auto done = writer.step_copy(kSlice);
+    if (!done.ok()) {
+      failed = done.status();
+    } else if (*done) {
+      writer.switch_generation();
+    }
+  } else if (writer.rebuild_due() && Clock::now() >= next_rebuild_) {
+    failed = writer.begin_copy({}, draw_seed());
+    if (!failed.ok()) writer.add(Counter::rebuild_failures);
+  }
+  if (!failed.ok()) {
+    next_rebuild_ = Clock::now() + kRebuildRetry;
+    log_.limited(Log::Level::error, "growth", "the table cannot grow: " + failed.message());
+  }
+}
+
+SnapshotEnd Syncer::snapshot_end() const {
+  SnapshotEnd end;
+  const Position position = segment_->writer().position();
+  end.cursor = {position.version, position.nonce};
+  end.replay_from = position.replay_from;
+  end.last_sync_unix_ns = last_sync_unix_ns_;
+  end.meta.layout = *layout_;
+  return end;
+}
+
+void Syncer::step_snapshot() {
+  if (!store_ || !segment_ || !layout_) return;
+  if (retaining_) {
+    const auto more = store_->retain_step(segment_->identity().directory_id);
+    retaining_ = more.ok() && *more;
+  }
+  if (!snapshot_) {
+    const bool due = Clock::now() >= next_snapshot_ && !fill_ &&
+                     freshness_.serving == Serving::caught_up &&
+                     segment_->writer().position().version != snapshot_version_;
+    if (!due) return;
+    auto begun = SnapshotTask::begin(*store_, *segment_);
+    if (!begun.ok()) {
+      snapshot_failed(begun.status());
+      return;
+    }
+    snapshot_ = std::move(*begun);
+  }
+  const auto done = snapshot_->step(kSlice, snapshot_end());
+  if (!done.ok()) {
+    snapshot_failed(done.status());
+  } else if (*done) {
+    snapshot_version_ = snapshot_->version();
+    segment_->writer().add(Counter::snapshots_written);
+    snapshot_.reset();
+    retaining_ = true;
+    next_snapshot_ = Clock::now() + options_.snapshot_interval;
+  }
+}
+
+void Syncer::snapshot_failed(const Status& status) {
+  snapshot_.reset();
+  if (status.code() == Code::conflict) return;  // a generation switch: begins again at once
+  next_snapshot_ = Clock::now() + options_.snapshot_interval;
+  segment_->writer().add(Counter::snapshot_failures);
+  log_.limited(Log::Level::error, "snapshot", "cannot write a snapshot: " + status.message());
+}
+
+void Syncer::stop(std::chrono::milliseconds budget) {
+  drop_fill();
+  if (!store_ || !segment_ || !layout_ || freshness_.serving != Serving::caught_up) return;
+  const auto until = Clock::now() + budget;
+  next_snapshot_ = Clock::now();
+  while (segment_->writer().position().version != snapshot_version_ && Clock::now() < until &&
+         Clock::now() >= next_snapshot_) {
+    step_snapshot();
+  }
+}
+
+}  // namespace fingerpost

@@ -1,0 +1,151 @@
+// Keeps one segment in step with one directory: adopts or builds it, reads what changed, writes
+// snapshots.
+//
+// A state machine without a loop of its own: the daemon calls turn() whenever turn() asked for it
+// or the source's watch has something, and nothing in it takes much longer than a millisecond, but
+// for a batch that is large itself. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shm/owned_segment.h"
+#include "shm/writer_lock.h"
+#include "syncer/freshness.h"
+#include "syncer/log.h"
+#include "syncer/quarantine.h"
+#include "syncer/row_sink.h"
+#include "syncer/snapshot_store.h"
+#include "syncer/snapshot_task.h"
+#include "syncer/source.h"
+#include "syncer/table_fill.h"
+
+namespace fingerpost {
+
+struct SyncerOptions {
+  std::string name;       // of the segment, or its path
+  std::string directory;  // URL of the source
+  std::string state_dir;  // of the snapshots; empty: none are written or loaded
+  SegmentAccess access = SegmentAccess::of_this_process();
+  std::uint64_t capacity = kCapacityDefault;
+  std::uint64_t topology_bytes = 0;                // 0: the default
+  std::chrono::milliseconds poll_interval{1'000};  // the guarantee behind the watch
+  std::chrono::milliseconds snapshot_interval{60'000};
+  FreshnessPolicy freshness;
+};
+
+class Syncer {
+ public:
+  // Takes the writer lock, looks at the source once, and adopts the segment or begins to load one.
+  // busy: another syncer has the name · other_directory: the segment is another directory's ·
+  // wrong_owner, not_permitted, refused, no_space as the steps give them. A source that does not
+  // answer is no error.
+  static Result<std::unique_ptr<Syncer>> start(const SyncerOptions& options, Log& log);
+
+  // Does what is due; how long it may sleep afterwards. An error ends the daemon: the name is
+  // another writer's now.
+  Result<std::chrono::nanoseconds> turn();
+
+  // Readable when the source may have changed; -1: none.
+  int watch_fd() const { return source_->watch_fd(); }
+  // The descriptor was readable.
+  void watch_fired();
+
+  // Leaves the segment serving; writes a last snapshot if there is something new and it takes at
+  // most `budget`.
+  void stop(std::chrono::milliseconds budget);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // What a generation under construction is for.
+  enum class FillPurpose : std::uint8_t { boot, reload, successor };
+  struct Fill {
+    FillPurpose purpose = FillPurpose::boot;
+    std::unique_ptr<FullRead> read;        // where it comes from the directory
+    std::optional<SnapshotInfo> snapshot;  // where it comes from a snapshot
+    std::unique_ptr<TableFill> table;
+    bool isolated = false;
+    std::uint64_t incarnation = 0;
+  };
+
+  Syncer(const SyncerOptions& options, std::string path, WriterLock lock,
+         std::unique_ptr<Source> source, Log& log);
+
+  // --- boot (syncer_boot.cpp) ---
+  Status open_state();
+  Status adopt_or_load();
+  Status adopt(bool& adopted);
+  Status begin_boot();
+  Status begin_boot_from_snapshot(bool& begun);
+  Status begin_boot_from_source();
+  Status make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
+                      std::unique_ptr<OwnedSegment>& out);
+
+  // --- fills (syncer_fill.cpp) ---
+  Status begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, bool isolated);
+  void begin_reload(std::uint64_t incarnation, std::string_view why);
+  void begin_successor(std::string_view why);
+  void step_fill();
+  Status finish_fill();
+  Status catch_up_fill(Position& position);
+  Status publish_filled();
+  void fill_failed(const Status& status);
+  void drop_fill();
+  OwnedSegment& fill_target();
+
+  // --- turns (syncer.cpp) ---
+  Status beat();
+  void sync();
+  void read_and_apply();
+  void apply(const Batch& batch);
+  void synced();
+  void source_failed(const Status& status, SourceState state);
+  void step_rebuild();
+  void step_snapshot();
+  void snapshot_failed(const Status& status);
+  SnapshotEnd snapshot_end() const;
+  void store_state();
+  void alive();
+  bool may_sync() const;
+  Position position_of(const Cursor& end) const;
+
+  SyncerOptions options_;
+  std::string path_;
+  Log& log_;
+  WriterLock lock_;
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<SnapshotStore> store_;
+  std::unique_ptr<OwnedSegment>
+      segment_;                         // the one that is served; none before the first was loaded
+  std::unique_ptr<OwnedSegment> next_;  // being loaded: the first one, or a successor
+  std::optional<RowSink> sink_;
+  std::optional<RowSink> next_sink_;
+  Quarantine quarantine_;
+  Quarantine next_quarantine_;
+  std::optional<Fill> fill_;
+  std::unique_ptr<SnapshotTask> snapshot_;
+  std::optional<DirectoryLayout> layout_;  // as last read
+  Freshness freshness_;
+  std::int64_t last_sync_unix_ns_ = 0;
+  std::uint64_t snapshot_version_ = 0;           // of the last one written or loaded
+  std::vector<std::string> rejected_snapshots_;  // since the start
+  std::uint64_t record_words_ = 0;               // what the last fill found too small, doubled
+  bool topology_known_ = false;                  // read whole since the start
+  bool hinted_ = true;
+  bool retaining_ = false;
+  std::minstd_rand random_{std::random_device{}()};
+  unsigned failures_ = 0;  // of the source, in a row
+  Clock::time_point next_beat_;
+  Clock::time_point next_poll_;
+  Clock::time_point next_snapshot_;
+  Clock::time_point next_successor_;
+  Clock::time_point next_rebuild_;
+};
+
+}  // namespace fingerpost

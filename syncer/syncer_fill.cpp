@@ -1,0 +1,222 @@
+// Generations under construction: the first one, a reload, a successor segment. Each is filled in
+// slices while what is served stays as it is, catches up, and is then shown by one store.
+#include <algorithm>
+#include <utility>
+
+#include "shm/boot_clock.h"
+#include "syncer/syncer.h"
+#include "syncer/wall_clock.h"
+
+namespace fingerpost {
+namespace {
+
+constexpr std::chrono::milliseconds kSlice{1};
+constexpr std::chrono::seconds kRetryAfter{10};
+constexpr std::uint64_t kRecordWordsPerId = 32;  // of the longest
+
+}  // namespace
+
+OwnedSegment& Syncer::fill_target() {
+  return next_ ? *next_ : *segment_;
+}
+
+Status Syncer::begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, bool isolated) {
+  auto read = source_->read_all();
+  if (!read.ok()) return read.status();
+  OwnedSegment& target = fill_target();
+  const TableNeeds needs = needs_of(**read, record_words_);
+  if (Status s = target.writer().begin_load(needs, draw_seed(), incarnation, isolated); !s.ok())
+    return s;
+  if (Status s = target.writer().add_shards((*read)->topology()); !s.ok()) {
+    target.writer().discard_generation();
+    return s;
+  }
+  next_quarantine_.clear();
+  next_sink_.emplace(target, next_quarantine_, [this] { alive(); });
+  fill_.emplace();
+  fill_->purpose = purpose;
+  fill_->read = std::move(*read);
+  fill_->table = fill_from_read(*fill_->read, *next_sink_);
+  fill_->isolated = isolated;
+  fill_->incarnation = incarnation;
+  return {};
+}
+
+void Syncer::begin_reload(std::uint64_t incarnation, std::string_view why) {
+  if (fill_) return;
+  snapshot_.reset();
+  const bool isolated = incarnation != segment_->writer().incarnation();
+  log_.limited(Log::Level::warning, "reload", "reloading the directory: " + std::string(why));
+  if (Status s = begin_read_fill(FillPurpose::reload, incarnation, isolated); !s.ok()) {
+    source_failed(s, SourceState::unavailable);
+  }
+}
+
+void Syncer::begin_successor(std::string_view why) {
+  if (fill_ || Clock::now() < next_successor_) return;
+  next_successor_ = Clock::now() + kRetryAfter;
+  snapshot_.reset();
+  auto& old = segment_->writer();
+  old.discard_generation();
+  const Topology& topology = old.topology();
+  const std::uint64_t region = old.memory().plan().topology_bytes;
+  const bool topology_full =
+      topology.arena_words() - topology.used_words() < topology.arena_words() / 4;
+  const std::uint64_t topology_bytes =
+      topology_full ? std::min(region * 2, kTopologyBytesMax) : region;
+  log_.info("building a successor of " + path_ + ": " + std::string(why));
+  Status status = make_segment(segment_->identity().directory_id, topology_bytes, next_);
+  if (status.ok()) {
+    TableNeeds needs;
+    needs.entries = old.table().live();
+    needs.record_words = old.table().records_live();
+    needs.fallback_kind = old.fallback_kind();
+    needs.fallback_count = old.table().geometry().fallback_count;
+    status = next_->writer().begin_load(needs, draw_seed(), old.incarnation(), false);
+  }
+  if (status.ok()) {
+    auto table = fill_from_segment(*segment_, *next_);
+    if (table.ok()) {
+      next_quarantine_.clear();
+      next_sink_.emplace(*next_, next_quarantine_, [this] { alive(); });
+      fill_.emplace();
+      fill_->purpose = FillPurpose::successor;
+      fill_->table = std::move(*table);
+      fill_->incarnation = old.incarnation();
+      return;
+    }
+    status = table.status();
+  }
+  next_.reset();
+  old.add(Counter::rebuild_failures);
+  log_.limited(Log::Level::error, "successor",
+               "cannot build a successor of " + path_ + ": " + status.message());
+}
+
+void Syncer::drop_fill() {
+  if (!fill_) return;
+  if (fill_->purpose == FillPurpose::reload) segment_->writer().discard_generation();
+  fill_.reset();
+  next_sink_.reset();
+  next_.reset();
+}
+
+void Syncer::step_fill() {
+  if (!fill_target().writer().building()) {  // an apply needed the half for growth
+    fill_failed({Code::conflict, "the generation under construction had to make way"});
+    return;
+  }
+  const auto done = fill_->table->step(kSlice);
+  if (!done.ok()) {
+    fill_failed(done.status());
+  } else if (*done) {
+    if (Status s = finish_fill(); !s.ok()) fill_failed(s);
+  }
+}
+
+void Syncer::fill_failed(const Status& status) {
+  const std::uint64_t rows = fill_->table->total();
+  const bool from_snapshot = fill_->snapshot.has_value();
+  if (status.code() == Code::no_space) {
+    record_words_ = std::min(std::max(record_words_ * 2, rows * 4), rows * kRecordWordsPerId);
+  } else if (from_snapshot && status.code() != Code::conflict) {
+    rejected_snapshots_.push_back(fill_->snapshot->path);
+  }
+  const FillPurpose purpose = fill_->purpose;
+  const bool from_source = fill_->read != nullptr;
+  log_.limited(Log::Level::warning, "fill",
+               "a generation under construction was given up: " + status.message());
+  drop_fill();
+  if (purpose == FillPurpose::boot && from_snapshot) {
+    if (Status s = begin_boot(); !s.ok()) {
+      log_.limited(Log::Level::error, "boot", "cannot load the directory: " + s.message());
+    }
+  } else if (from_source && status.code() != Code::no_space && status.code() != Code::conflict) {
+    source_failed(status, SourceState::unavailable);
+  }
+}
+
+Status Syncer::catch_up_fill(Position& position) {
+  auto& writer = fill_target().writer();
+  if (Status s = writer.publish_topology(fill_->read->topology()); !s.ok()) return s;
+  const auto batch = source_->read_changes(fill_->read->end(), next_quarantine_.replay_from());
+  if (!batch.ok()) return batch.status();
+  if ((*batch)->kind != Batch::Kind::changes) {
+    return {Code::conflict, "the directory turned to another history while it was read"};
+  }
+  if (Status s = next_sink_->apply(**batch); !s.ok()) return s;
+  if (!writer.building())
+    return {Code::conflict, "the generation under construction had to make way"};
+  layout_ = (*batch)->layout;
+  position = {fill_->incarnation, (*batch)->end.version, (*batch)->end.nonce,
+              next_quarantine_.replay_from()};
+  return {};
+}
+
+Status Syncer::finish_fill() {
+  Position position;
+  if (fill_->read) {
+    if (Status s = catch_up_fill(position); !s.ok()) return s;
+  } else if (fill_->snapshot) {
+    const SnapshotHeader& header = fill_->snapshot->header;
+    position = {header.incarnation, header.cursor.version, header.cursor.nonce, header.replay_from};
+  } else {
+    position = segment_->writer().position();
+  }
+  auto& writer = fill_target().writer();
+  const std::uint64_t before = segment_ ? segment_->writer().incarnation() : fill_->incarnation;
+  writer.switch_generation();
+  writer.publish(position);
+  if (fill_->incarnation != before) writer.add(Counter::history_changes);
+
+  if (fill_->purpose != FillPurpose::successor) quarantine_ = std::move(next_quarantine_);
+  next_quarantine_.clear();
+  if (fill_->snapshot) {
+    const std::int64_t now = boot_time_ns();
+    const SnapshotHeader& header = fill_->snapshot->header;
+    freshness_.serving = Serving::snapshot;
+    freshness_.last_sync_ns =
+        now - std::max<std::int64_t>(0, unix_time_ns() - header.last_sync_unix_ns);
+    freshness_.catch_up_by_ns = now + options_.freshness.catch_up_wait.count();
+    last_sync_unix_ns_ = header.last_sync_unix_ns;
+    snapshot_version_ = header.cursor.version;
+  } else if (fill_->read) {
+    topology_known_ = true;
+    synced();
+  }
+  if (next_) {
+    if (Status s = publish_filled(); !s.ok()) return s;
+  }
+  fill_.reset();
+  next_sink_.reset();
+  record_words_ = 0;
+  store_state();
+  log_.info("serving " + std::to_string(segment_->writer().table().live()) +
+            " entries at version " + std::to_string(position.version) + " from " + path_);
+  return {};
+}
+
+Status Syncer::publish_filled() {
+  auto& control = next_->writer().memory().control();
+  store_freshness(control, freshness_);
+  store_heartbeat(control, boot_time_ns());
+  if (segment_) {
+    for (std::size_t i = 0; i < kCounterCount; ++i) {
+      const auto counter = static_cast<Counter>(i);
+      if (counter != Counter::entries && counter != Counter::vacant_slots) {
+        next_->writer().set(counter, segment_->writer().get(counter));
+      }
+    }
+    next_->writer().add(Counter::supersedes);
+  }
+  Status status = next_->publish_first();
+  if (status.code() == Code::conflict) status = next_->publish_successor();
+  if (!status.ok()) return status;
+  if (segment_) segment_->writer().supersede();
+  sink_.reset();
+  segment_ = std::move(next_);
+  sink_.emplace(*segment_, quarantine_, [this] { alive(); });
+  return {};
+}
+
+}  // namespace fingerpost
