@@ -26,8 +26,8 @@ struct ImportFlags {
 };
 
 void print_faults(const Context& context, const ImportReport& report) {
-  const std::string summary = fmt::format("{} of {} rows cannot be imported; nothing was applied",
-                                          report.fault_count, report.rows);
+  const std::string summary =
+      fmt::format("{} faults in {} rows; nothing was applied", report.fault_count, report.rows);
   if (context.json) {
     nlohmann::json faults = nlohmann::json::array();
     for (const ImportFault& fault : report.faults)
