@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 
 #include "shm/unique_fd.h"
@@ -65,7 +66,9 @@ int run(int argc, char** argv) {
   const ExitStatus status = serve(**syncer, signals.get(), log);
   (*syncer)->stop(kStopBudget);
   if (status == ExitStatus::done) log.info("stopped; the segment goes on serving");
-  return static_cast<int>(status);
+  // Not through the destructors: a snapshot that did not make it would wait for its disk. What is
+  // left of it is removed by the next start, and locks and mappings end with the process.
+  std::_Exit(static_cast<int>(status));
 }
 
 }  // namespace
