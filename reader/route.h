@@ -36,6 +36,9 @@ class Route {
   // an older one.
   std::uint64_t epoch() const noexcept { return epoch_; }
 
+  // Of a split tenant: how many parts it has. 0 for all others.
+  unsigned parts() const noexcept { return parts_; }
+
   // Whether writes may go to shard() now. false while FROZEN: tell the client to retry. While
   // MIGRATING they still go to shard(). A state that this build does not know is not writable.
   bool writable() const noexcept {
@@ -54,7 +57,7 @@ class Route {
   std::uint64_t epoch_ = 0;
   std::uint16_t shard_ = kNoShard;
   std::uint16_t target_ = kNoShard;
-  std::uint16_t parts_ = 0;  // of a split tenant
+  std::uint16_t parts_ = 0;
   Answer answer_ = Answer::undetermined;
   RouteSource source_ = RouteSource::none;
   State state_ = State::none;

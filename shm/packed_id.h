@@ -1,7 +1,7 @@
 // An id as the words a slot holds, so that comparing is comparing words.
 #pragma once
 
-#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -22,14 +22,23 @@ struct IdShape {
   }
 };
 
-// Reads the up to eight bytes of `text` from `at`, zero-padded, in memory order.
+// The up to eight bytes of `text` from `at`, zero-padded, in memory order. Reads nothing outside
+// `text`.
 inline std::uint64_t load_padded_word(std::string_view text, std::size_t at) noexcept {
   std::uint64_t word = 0;
   if (at >= text.size()) return word;
-  if (text.size() - at >= 8) {
+  const std::size_t left = text.size() - at;
+  if (left >= 8) {
     std::memcpy(&word, text.data() + at, 8);
-  } else {
-    std::memcpy(&word, text.data() + at, text.size() - at);
+    return word;
+  }
+  if (text.size() >= 8) {  // the last eight bytes, and of them those that are left
+    std::memcpy(&word, text.data() + text.size() - 8, 8);
+    return std::endian::native == std::endian::little ? word >> (64 - 8 * left)
+                                                      : word << (64 - 8 * left);
+  }
+  for (std::size_t i = 0; i < left; ++i) {
+    reinterpret_cast<unsigned char*>(&word)[i] = static_cast<unsigned char>(text[at + i]);
   }
   return word;
 }
@@ -38,18 +47,22 @@ template <class A>
 class PackedId {
  public:
   // `id` has 1 to 255 bytes and must outlive this object.
-  explicit PackedId(std::string_view id) noexcept : id_(id) {
-    const std::size_t inline_words = is_long() ? A::kIdWords - 1 : A::kIdWords;
-    for (std::size_t i = 0; i < inline_words; ++i) {
-      words_[i] = load_padded_word(is_long() ? id.substr(0, Shape::kHeadBytes) : id, i * 8);
-    }
-  }
+  explicit PackedId(std::string_view id) noexcept : id_(id) {}
 
   std::size_t length() const noexcept { return id_.size(); }
   bool is_long() const noexcept { return Shape::is_long(id_.size()); }
+  // The words of the slot that hold bytes of the id: so many full ones, then perhaps a rest. What
+  // is behind is zero.
+  std::size_t full_words() const noexcept { return is_long() ? A::kIdWords - 1 : id_.size() / 8; }
+  bool has_rest() const noexcept { return !is_long() && id_.size() % 8 != 0; }
+  std::uint64_t full_word(std::size_t i) const noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, id_.data() + i * 8, 8);
+    return word;
+  }
+  std::uint64_t rest_word() const noexcept { return load_padded_word(id_, id_.size() / 8 * 8); }
   std::size_t tail_words() const noexcept { return Shape::tail_words(id_.size()); }
-  // Word `i` of those that lie inline; a long id has one fewer.
-  std::uint64_t inline_word(std::size_t i) const noexcept { return words_[i]; }
+  std::uint64_t inline_word(std::size_t i) const noexcept { return load_padded_word(id_, i * 8); }
   std::uint64_t tail_word(std::size_t i) const noexcept {
     return load_padded_word(id_, Shape::kHeadBytes + i * 8);
   }
@@ -57,7 +70,6 @@ class PackedId {
  private:
   using Shape = IdShape<A>;
   std::string_view id_;
-  std::array<std::uint64_t, A::kIdWords> words_{};
 };
 
 }  // namespace fingerpost

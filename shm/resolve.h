@@ -41,12 +41,17 @@ struct Resolution {
 // offset unique within the generation: believed only if the root is the same afterwards. state
 // none: bytes that make no sense.
 template <class A>
-RouteFields load_route(std::uint64_t word, RecordsView<A> records) noexcept {
-  if (!has_record(word)) return decode_inline(word);
+[[gnu::noinline]] RouteFields load_record(std::uint64_t word, RecordsView<A> records) noexcept {
   const std::uint64_t at = record_offset(word);
   const std::uint64_t head = records.load(at);
   const std::uint64_t epoch = records.load(at + 1);
   return record_kind(head) == kRouteRecordKind ? decode_record(word, head, epoch) : RouteFields{};
+}
+
+template <class A>
+[[gnu::always_inline]] inline RouteFields load_route(std::uint64_t word,
+                                                     RecordsView<A> records) noexcept {
+  return has_record(word) ? load_record<A>(word, records) : decode_inline(word);
 }
 
 // One pass over one generation; `stable` is false if the fallback word changed during the probe.
@@ -57,20 +62,19 @@ struct PassResult {
 };
 
 template <class A>
-PassResult look_once(const Generation<A, false>& table, std::string_view id,
-                     const PackedId<A>& packed, Home home) noexcept {
-  const std::uint64_t count = table.geometry.fallback_count;
-  if (count == 0) {
-    const Found own = find_in_table(table, packed, home);
-    return {true, own.route != 0 ? RouteSource::override_entry : RouteSource::none, own.route};
-  }
+[[gnu::always_inline]] inline PassResult look_once(const Generation<A, false>& table,
+                                                   std::string_view id, const PackedId<A>& packed,
+                                                   Home home) noexcept {
   // Two places, one answer: the fallback word is the same before and after the probe, so at the
   // moment of the probe "no own entry" and "the rule says this" held together.
-  const typename A::Word& rule = table.fallback[placement_hash(id) % count];
-  const std::uint64_t before = rule.load(kAcquire);  // pairs: fallback
+  const std::uint64_t count = table.geometry.fallback_count;
+  const typename A::Word* rule = count == 0 ? nullptr : &table.fallback[placement_hash(id) % count];
+  const std::uint64_t before =
+      rule == nullptr ? kNoRoute : rule->load(kAcquire);  // pairs: fallback
   const Found own = find_in_table(table, packed, home);
   if (own.route != 0) return {true, RouteSource::override_entry, own.route};
-  const std::uint64_t after = rule.load(kAcquire);  // pairs: fallback
+  if (rule == nullptr) return {true, RouteSource::none, kNoRoute};
+  const std::uint64_t after = rule->load(kAcquire);  // pairs: fallback
   if (before != after) return {};
   const auto kind =
       static_cast<FallbackKind>(table.header->fallback_kind.load(kAcquire));  // pairs: geometry

@@ -40,12 +40,14 @@ struct RecordsView {
 // Whether the slot's id, as far as it can be seen now, is `id`. Meaningful only if the header is
 // the same before and after.
 template <class A>
-bool slot_holds_id(const Slot<A>& slot, const PackedId<A>& id, RecordsView<A> records) noexcept {
-  const std::size_t inline_words = id.is_long() ? A::kIdWords - 1 : A::kIdWords;
+[[gnu::always_inline]] inline bool slot_holds_id(const Slot<A>& slot, const PackedId<A>& id,
+                                                 RecordsView<A> records) noexcept {
+  const std::size_t full = id.full_words();
   std::uint64_t difference = 0;
-  for (std::size_t i = 0; i < inline_words; ++i) {
-    difference |= slot.id[i].load(kAcquire) ^ id.inline_word(i);  // pairs: slot-id
+  for (std::size_t i = 0; i < full; ++i) {
+    difference |= slot.id[i].load(kAcquire) ^ id.full_word(i);  // pairs: slot-id
   }
+  if (id.has_rest()) difference |= slot.id[full].load(kAcquire) ^ id.rest_word();  // pairs: slot-id
   if (difference != 0) return false;
   if (!id.is_long()) return true;
   const std::uint64_t tail = slot.id[A::kIdWords - 1].load(kAcquire);  // pairs: slot-id
@@ -57,8 +59,8 @@ bool slot_holds_id(const Slot<A>& slot, const PackedId<A>& id, RecordsView<A> re
 
 // The route word of `id` if the slot is its own; kNoRoute otherwise. Bounded: one look.
 template <class A>
-std::uint64_t read_slot(const Slot<A>& slot, const PackedId<A>& id,
-                        RecordsView<A> records) noexcept {
+[[gnu::always_inline]] inline std::uint64_t read_slot(const Slot<A>& slot, const PackedId<A>& id,
+                                                      RecordsView<A> records) noexcept {
   const std::uint64_t before = slot.header.load(kAcquire);  // pairs: slot-header
   if (is_odd(slot_sequence(before)) || slot_id_length(before) != id.length()) return 0;
   if (!slot_holds_id(slot, id, records)) return 0;

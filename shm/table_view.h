@@ -42,8 +42,8 @@ struct Found {
 // The fingerprint may belong to another id, and to a slot that is being rewritten: read_slot
 // decides.
 template <class A, bool kWritable>
-Found find_in_table(const Generation<A, kWritable>& table, const PackedId<A>& id,
-                    Home home) noexcept {
+[[gnu::always_inline]] inline Found find_in_table(const Generation<A, kWritable>& table,
+                                                  const PackedId<A>& id, Home home) noexcept {
   const std::uint64_t group_count = table.geometry.group_count;
   const std::uint64_t bound = std::min(kProbeGroupsMax, group_count);
   // The limit is clamped: in a half under rewrite it may be anything.

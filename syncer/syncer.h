@@ -39,6 +39,17 @@ struct SyncerOptions {
   FreshnessPolicy freshness;
 };
 
+// What a generation under construction is for.
+enum class FillPurpose : std::uint8_t { boot, reload, successor };
+struct Fill {
+  FillPurpose purpose = FillPurpose::boot;
+  std::unique_ptr<FullRead> read;        // where it comes from the directory
+  std::optional<SnapshotInfo> snapshot;  // where it comes from a snapshot
+  std::unique_ptr<TableFill> table;
+  bool isolated = false;
+  std::uint64_t incarnation = 0;
+};
+
 class Syncer {
  public:
   // Takes the writer lock, looks at the source once, and adopts the segment or begins to load one.
@@ -62,17 +73,6 @@ class Syncer {
 
  private:
   using Clock = std::chrono::steady_clock;
-
-  // What a generation under construction is for.
-  enum class FillPurpose : std::uint8_t { boot, reload, successor };
-  struct Fill {
-    FillPurpose purpose = FillPurpose::boot;
-    std::unique_ptr<FullRead> read;        // where it comes from the directory
-    std::optional<SnapshotInfo> snapshot;  // where it comes from a snapshot
-    std::unique_ptr<TableFill> table;
-    bool isolated = false;
-    std::uint64_t incarnation = 0;
-  };
 
   Syncer(const SyncerOptions& options, std::string path, WriterLock lock,
          std::unique_ptr<Source> source, Log& log);
