@@ -53,6 +53,7 @@ struct EntryRow {
 struct Removal {
   std::string_view id;
   std::uint64_t version = 0;
+  bool by_verb = false;  // as above, of this version
 };
 
 // Everything that changed since a cursor, read in one transaction.
@@ -65,8 +66,9 @@ class Batch {
   };
 
   Kind kind = Kind::changes;
-  Cursor end;              // the directory's position at this read
-  DirectoryLayout layout;  // always set
+  Cursor end;                  // the directory's position at this read
+  std::uint64_t approved = 0;  // the poison guard lets changes up to this version through
+  DirectoryLayout layout;      // always set
   std::optional<std::vector<ShardSpec>>
       topology;                // the whole of it, if any of it changed since the cursor
   std::vector<EntryRow> rows;  // in epoch order

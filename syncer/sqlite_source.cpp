@@ -83,9 +83,13 @@ void read_rows(SqliteDb& db, std::uint64_t since, Batch& batch) {
 
 void read_removals(SqliteDb& db, std::uint64_t since, Batch& batch) {
   SqliteStatement row = db.prepare(
-      "SELECT entry_id, version FROM directory_removed WHERE version > ? ORDER BY version");
+      "SELECT r.entry_id, r.version, h.verb IS NOT NULL "
+      "FROM directory_removed AS r LEFT JOIN directory_history AS h ON h.version = r.version "
+      "WHERE r.version > ? ORDER BY r.version");
   row.bind(since);
-  while (row.step()) batch.removals.push_back({batch.keep(row.text(0)), row.number(1)});
+  while (row.step()) {
+    batch.removals.push_back({batch.keep(row.text(0)), row.number(1), row.integer(2) != 0});
+  }
 }
 
 class SqliteFullRead final : public FullRead {
@@ -205,6 +209,7 @@ Result<std::unique_ptr<Batch>> SqliteSource::read_changes(const Cursor& from,
     auto batch = std::make_unique<Batch>();
     batch->layout = read_layout_row(db);
     batch->end = read_position(db);
+    batch->approved = read_approved_version(db);
     if (from.version < batch->layout.replay_floor) {
       batch->kind = Batch::Kind::below_floor;
       return batch;

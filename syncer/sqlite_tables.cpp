@@ -142,6 +142,11 @@ std::vector<ShardSpec> read_topology_rows(SqliteDb& db) {
   return topology;
 }
 
+std::uint64_t read_approved_version(SqliteDb& db) {
+  return static_cast<std::uint64_t>(
+      db.integer("SELECT coalesce(max(version), 0) FROM directory_approval"));
+}
+
 Cursor read_position(SqliteDb& db) {
   SqliteStatement row = db.prepare(
       "SELECT v.version, h.nonce FROM directory_version AS v "

@@ -25,6 +25,9 @@ DirectoryLayout read_layout_row(SqliteDb& db);
 std::uint64_t read_topology_epoch(SqliteDb& db);
 std::vector<ShardSpec> read_topology_rows(SqliteDb& db);
 
+// The highest version that somebody has approved for the poison guard; 0: none.
+std::uint64_t read_approved_version(SqliteDb& db);
+
 // Where the directory is now.
 Cursor read_position(SqliteDb& db);
 // Whether this history went through `cursor`.
