@@ -1,0 +1,86 @@
+#include "syncer/reconcile.h"
+
+#include <utility>
+
+namespace fingerpost {
+namespace {
+
+constexpr int kStepsPerLook = 128;  // at the clock
+
+}  // namespace
+
+Reconcile::Reconcile(std::unique_ptr<FullRead> read, OwnedSegment& segment)
+    : read_(std::move(read)),
+      segment_(segment),
+      generation_(segment.writer().generation()),
+      seen_(segment.writer().table().slot_count()) {
+  repair_.layout = read_->layout();
+  repair_.end = read_->end();
+}
+
+Result<bool> Reconcile::step(std::chrono::nanoseconds budget) {
+  if (segment_.writer().generation() != generation_) {
+    return Status(Code::conflict, "the generation was switched during the comparison");
+  }
+  const auto until = std::chrono::steady_clock::now() + budget;
+  EntryRow row;
+  do {
+    for (int i = 0; i < kStepsPerLook; ++i) {
+      if (!read_to_end_) {
+        const Result<bool> more = read_->next(row);
+        if (!more.ok()) return more.status();
+        if (*more) {
+          compare(row);
+        } else {
+          read_to_end_ = true;
+        }
+      } else if (next_slot_ < seen_.size()) {
+        look_for_extra(next_slot_++);
+      } else {
+        return true;
+      }
+    }
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
+
+void Reconcile::compare(const EntryRow& row) {
+  const auto& table = segment_.writer().table();
+  const RowPlace place = place_row(row.id, read_->layout());
+  if (!place.why_not.empty()) return;  // quarantined, and said so there
+  RouteFields served;
+  if (place.bucket) {
+    served = table.fallback(*place.bucket);
+  } else {
+    const std::uint64_t slot = table.slot_of(row.id);
+    if (slot != kNoSlot) {
+      seen_[slot] = true;
+      served = table.find(row.id);
+    }
+  }
+  if (served.state != State::none && served.epoch > read_->end().version) return;  // changed since
+  const RowRoute routed = route_row(row, place.bucket.has_value(), segment_.writer().topology());
+  if (!routed.why_not.empty() || served == routed.route) return;
+  ++differences_;
+  if (served.state != State::none && served.epoch >= row.epoch) {
+    needs_reload_ = true;
+    return;
+  }
+  EntryRow kept = row;
+  kept.id = repair_.keep(row.id);
+  kept.shard = repair_.keep(row.shard);
+  kept.state = repair_.keep(row.state);
+  kept.target = repair_.keep(row.target);
+  repair_.rows.push_back(kept);
+}
+
+void Reconcile::look_for_extra(std::uint64_t slot) {
+  if (seen_[slot]) return;
+  segment_.writer().table().visit_slot(slot, [&](std::string_view id, const RouteFields& route) {
+    if (route.epoch > read_->end().version) return;  // came since
+    ++differences_;
+    repair_.removals.push_back({repair_.keep(id), read_->end().version, false});
+  });
+}
+
+}  // namespace fingerpost
