@@ -71,10 +71,13 @@ template <class A>
 
 // Rewrites a slot that no fingerprint shows, for `id`. `unused`: this generation has not used the
 // slot before, so what lies in it means nothing. `tail` is the offset of the tail words, already
-// written, of a long id.
-template <class A>
+// written, of a long id. `show()` stores the fingerprint, while the slot is odd: the even header
+// alone is the moment of the insertion. A reader whose fingerprint is an older one, of an id that
+// had the slot before, would see the new entry at the even header, another one only at the
+// fingerprint: told the new route first, and the old one after it.
+template <class A, class Show>
 void rewrite_slot(Slot<A>& slot, const PackedId<A>& id, std::uint64_t tail, std::uint64_t route,
-                  bool unused) noexcept {
+                  bool unused, Show&& show) noexcept {
   const std::uint64_t last = unused ? 0 : slot_sequence(slot.header.load(kAcquire));
   const std::uint64_t odd = is_odd(last) ? last + 2 : last + 1;
   slot.header.store(encode_slot_header(odd, 0), kRelease);  // pairs: slot-header
@@ -82,7 +85,8 @@ void rewrite_slot(Slot<A>& slot, const PackedId<A>& id, std::uint64_t tail, std:
     const bool is_tail = id.is_long() && i == A::kIdWords - 1;
     slot.id[i].store(is_tail ? tail : id.inline_word(i), kRelease);  // pairs: slot-id
   }
-  slot.route.store(route, kRelease);                                      // pairs: slot-route
+  slot.route.store(route, kRelease);  // pairs: slot-route
+  show();
   slot.header.store(encode_slot_header(odd + 1, id.length()), kRelease);  // pairs: slot-header
 }
 

@@ -67,6 +67,10 @@ class TableWriter {
   // Removes the entry of `id` if its epoch is not above `version`. false: nothing to remove.
   bool remove(std::string_view id, std::uint64_t version) noexcept;
 
+  // The slot that holds `id`; kNoSlot if none does.
+  std::uint64_t slot_of(std::string_view id) const noexcept {
+    return find_in_table(readable(), PackedId<A>(id), home(id)).slot;
+  }
   // What the table says of `id`; state none if nothing.
   RouteFields find(std::string_view id) const noexcept;
   RouteFields fallback(std::uint64_t index) const noexcept {
@@ -238,12 +242,13 @@ Put TableWriter<A>::put(std::string_view id, const RouteFields& route) noexcept 
   }
   const auto word = make_word(route);
   if (!word) return Put::no_room;
-  rewrite_slot(table_.slots[place.slot], packed, tail, *word, place.unused);
-  if (place.distance >= probe_limit_) {  // before the fingerprint of the entry that needs it
-    probe_limit_ = place.distance + 1;
-    table_.header->probe_limit.store(probe_limit_, kRelease);  // pairs: probe-limit
-  }
-  set_fingerprint(place.slot, at.fingerprint);
+  rewrite_slot(table_.slots[place.slot], packed, tail, *word, place.unused, [&] {
+    if (place.distance >= probe_limit_) {  // before the fingerprint of the entry that needs it
+      probe_limit_ = place.distance + 1;
+      table_.header->probe_limit.store(probe_limit_, kRelease);  // pairs: probe-limit
+    }
+    set_fingerprint(place.slot, at.fingerprint);
+  });
   ++live_;
   if (!place.unused) --vacant_;
   records_live_ += tail_words + record_words(*word);
