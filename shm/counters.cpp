@@ -18,6 +18,8 @@ std::string_view to_string(Counter counter) noexcept {
                                                                          "reloads",
                                                                          "rebuilds",
                                                                          "rebuild_failures",
+                                                                         "reconciliations",
+                                                                         "repairs",
                                                                          "history_changes",
                                                                          "topology_changes",
                                                                          "supersedes",

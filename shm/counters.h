@@ -23,6 +23,8 @@ enum class Counter : std::uint8_t {
   reloads,   // whole reads of the directory that were published
   rebuilds,  // generations published by growth or clean-up
   rebuild_failures,
+  reconciliations,   // whole comparisons with the directory
+  repairs,           // entries that they found to differ
   history_changes,   // the directory turned out to have another history
   topology_changes,  // topologies published
   supersedes,        // successor segments published

@@ -72,6 +72,7 @@ DaemonCommand parse_command_line(int argc, char** argv) {
   app.set_version_flag("--version", FINGERPOST_VERSION);
   std::int64_t poll = options.poll_interval.count();
   std::int64_t snapshot = options.snapshot_interval.count();
+  std::int64_t reconcile = options.reconcile_interval.count();
   std::int64_t stale = 10'000;
   std::int64_t snapshot_age = 24 * 3'600'000;
   std::int64_t catch_up = 5'000;
@@ -99,6 +100,8 @@ DaemonCommand parse_command_line(int argc, char** argv) {
                "How often the directory is asked at least (default 1s)");
   add_duration(app, "--snapshot-interval", snapshot,
                "How often a snapshot is written at most (default 60s)");
+  add_duration(app, "--reconcile-interval", reconcile,
+               "How often everything is compared with the directory (default 10m)");
   add_duration(app, "--stale-after", stale, "Data older than this counts as stale (default 10s)");
   add_duration(app, "--max-snapshot-age", snapshot_age,
                "Data older than this is not ready to serve (default 24h)");
@@ -122,6 +125,7 @@ DaemonCommand parse_command_line(int argc, char** argv) {
   }
   options.poll_interval = std::chrono::milliseconds(poll);
   options.snapshot_interval = std::chrono::milliseconds(snapshot);
+  options.reconcile_interval = std::chrono::milliseconds(reconcile);
   options.freshness.stale_after = std::chrono::milliseconds(stale);
   options.freshness.max_snapshot_age = std::chrono::milliseconds(snapshot_age);
   options.freshness.catch_up_wait = std::chrono::milliseconds(catch_up);

@@ -30,6 +30,7 @@ class Quarantine {
     if (const auto found = rows_.find(id); found != rows_.end()) rows_.erase(found);
   }
   void clear() { rows_.clear(); }
+  bool holds(std::string_view id) const { return rows_.find(id) != rows_.end(); }
   std::uint64_t count_of(std::string_view why) const {
     return static_cast<std::uint64_t>(std::count_if(
         rows_.begin(), rows_.end(), [&](const auto& row) { return row.second.why == why; }));

@@ -9,13 +9,20 @@ constexpr int kStepsPerLook = 128;  // at the clock
 
 }  // namespace
 
-Reconcile::Reconcile(std::unique_ptr<FullRead> read, OwnedSegment& segment)
+Reconcile::Reconcile(std::unique_ptr<FullRead> read, OwnedSegment& segment,
+                     const Quarantine& quarantine)
     : read_(std::move(read)),
       segment_(segment),
+      quarantine_(quarantine),
       generation_(segment.writer().generation()),
       seen_(segment.writer().table().slot_count()) {
   repair_.layout = read_->layout();
-  repair_.end = read_->end();
+}
+
+Batch& Reconcile::repair() {
+  const Position position = segment_.writer().position();
+  repair_.end = {position.version, position.nonce};
+  return repair_;
 }
 
 Result<bool> Reconcile::step(std::chrono::nanoseconds budget) {
@@ -47,7 +54,7 @@ Result<bool> Reconcile::step(std::chrono::nanoseconds budget) {
 void Reconcile::compare(const EntryRow& row) {
   const auto& table = segment_.writer().table();
   const RowPlace place = place_row(row.id, read_->layout());
-  if (!place.why_not.empty()) return;  // quarantined, and said so there
+  if (!place.why_not.empty()) return;  // quarantined when it came
   RouteFields served;
   if (place.bucket) {
     served = table.fallback(*place.bucket);
@@ -60,7 +67,7 @@ void Reconcile::compare(const EntryRow& row) {
   }
   if (served.state != State::none && served.epoch > read_->end().version) return;  // changed since
   const RowRoute routed = route_row(row, place.bucket.has_value(), segment_.writer().topology());
-  if (!routed.why_not.empty() || served == routed.route) return;
+  if (!routed.why_not.empty() || served == routed.route || quarantine_.holds(row.id)) return;
   ++differences_;
   if (served.state != State::none && served.epoch >= row.epoch) {
     needs_reload_ = true;
@@ -77,7 +84,8 @@ void Reconcile::compare(const EntryRow& row) {
 void Reconcile::look_for_extra(std::uint64_t slot) {
   if (seen_[slot]) return;
   segment_.writer().table().visit_slot(slot, [&](std::string_view id, const RouteFields& route) {
-    if (route.epoch > read_->end().version) return;  // came since
+    if (route.epoch > read_->end().version || quarantine_.holds(id))
+      return;  // came since, or waits to go
     ++differences_;
     repair_.removals.push_back({repair_.keep(id), read_->end().version, false});
   });

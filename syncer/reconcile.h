@@ -20,7 +20,8 @@ namespace fingerpost {
 
 class Reconcile {
  public:
-  Reconcile(std::unique_ptr<FullRead> read, OwnedSegment& segment);
+  // Rows in `quarantine` differ for reasons that are known.
+  Reconcile(std::unique_ptr<FullRead> read, OwnedSegment& segment, const Quarantine& quarantine);
 
   // Goes on for about `budget`. true: everything was compared. conflict: the generation was
   // switched meanwhile, so begin again.
@@ -30,7 +31,7 @@ class Reconcile {
   // can't be applied.
   std::uint64_t differences() const { return differences_; }
   bool needs_reload() const { return needs_reload_; }
-  Batch& repair() { return repair_; }
+  Batch& repair();
 
  private:
   void compare(const EntryRow& row);
@@ -38,6 +39,7 @@ class Reconcile {
 
   std::unique_ptr<FullRead> read_;
   OwnedSegment& segment_;
+  const Quarantine& quarantine_;
   std::uint64_t generation_;
   std::vector<bool> seen_;  // slots whose entry the directory has
   bool read_to_end_ = false;

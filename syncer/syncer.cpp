@@ -42,9 +42,11 @@ Result<std::chrono::nanoseconds> Syncer::turn() {
   }
   if (fill_) step_fill();
   step_rebuild();
+  step_reconcile();
   step_snapshot();
 
-  const bool busy = fill_ || (segment_ && segment_->writer().copying()) || (hinted_ && may_sync());
+  const bool busy =
+      fill_ || reconcile_ || (segment_ && segment_->writer().copying()) || (hinted_ && may_sync());
   if (busy) return std::chrono::nanoseconds::zero();
   if (snapshot_ || retaining_) return std::chrono::nanoseconds(kDiskWait);
   return std::max<std::chrono::nanoseconds>(std::min(next_beat_, next_poll_) - Clock::now(),
@@ -73,7 +75,9 @@ void Syncer::store_state() {
   if (!segment_) return;
   auto& writer = segment_->writer();
   store_freshness(writer.memory().control(), freshness_);
-  writer.set(Counter::quarantined, quarantine_.rows().size());
+  const std::uint64_t withheld = quarantine_.count_of(kWhyWithheld);
+  writer.set(Counter::quarantined, quarantine_.rows().size() - withheld);
+  writer.set(Counter::withheld, withheld + withheld_entries_);
   writer.set(Counter::refused_for_capacity, quarantine_.count_of(kWhyFull));
 }
 
@@ -126,7 +130,7 @@ void Syncer::sync() {
     }
     return;
   }
-  if (quarantine_.rows().empty() && topology_known_) {
+  if (quarantine_.rows().empty() && topology_known_ && !withheld_reload_) {
     const auto changed = source_->may_have_changed();
     if (!changed.ok()) {
       source_failed(changed.status(), SourceState::unavailable);
@@ -138,6 +142,11 @@ void Syncer::sync() {
     }
   }
   read_and_apply();
+}
+
+std::uint64_t Syncer::next_incarnation() const {
+  return std::max(segment_->writer().incarnation() + 1,
+                  static_cast<std::uint64_t>(unix_time_ns() / 1'000'000'000));
 }
 
 Position Syncer::position_of(const Cursor& end) const {
@@ -163,44 +172,84 @@ void Syncer::read_and_apply() {
     return;
   }
   layout_ = layout;
-  const std::uint64_t next_incarnation = std::max(
-      writer.incarnation() + 1, static_cast<std::uint64_t>(unix_time_ns() / 1'000'000'000));
-  if ((*batch)->kind == Batch::Kind::other_history) {
-    begin_reload(next_incarnation,
-                 "its history is another one than that of version " + std::to_string(at.version));
-  } else if ((*batch)->kind == Batch::Kind::below_floor) {
-    begin_reload(writer.incarnation(),
-                 "removals since version " + std::to_string(at.version) + " are forgotten");
-  } else if (at.incarnation != writer.incarnation()) {
-    begin_reload(writer.incarnation(), "a syncer died between a reload and its position");
-  } else if (to_kind(layout.fallback) != writer.fallback_kind() ||
-             fallback_count(layout) != writer.table().geometry().fallback_count) {
-    begin_reload(next_incarnation, "its buckets or hash list are not those that are served");
-  } else {
+  const std::optional<Reload> reload = reload_for(**batch, at);
+  if (!reload) {
+    withheld_reload_.reset();
+    withheld_entries_ = 0;
     apply(**batch);
+  } else if (reload_is_withheld(**batch)) {
+    freshness_.source = SourceState::ok;  // it answers; the data ages all the same
+    store_state();
+  } else {
+    begin_reload(reload->incarnation, reload->why);
   }
 }
 
-void Syncer::apply(const Batch& batch) {
-  auto& writer = segment_->writer();
-  if (!topology_known_ && !batch.topology) {
-    // What was adopted or loaded may name shards that the directory has removed since.
-    const auto whole = source_->read_all();
-    if (!whole.ok()) {
-      source_failed(whole.status(), SourceState::unavailable);
-      return;
-    }
-    if (Status s = writer.publish_topology((*whole)->topology()); !s.ok()) {
-      begin_successor(s.message());
-      return;
-    }
+std::optional<Syncer::Reload> Syncer::reload_for(const Batch& batch, const Position& at) const {
+  const auto& writer = segment_->writer();
+  const DirectoryLayout& layout = batch.layout;
+  if (batch.kind == Batch::Kind::other_history) {
+    return Reload{next_incarnation(),
+                  "its history is another one than that of version " + std::to_string(at.version)};
   }
-  const Status applied = sink_->apply(batch);
-  if (!applied.ok()) {
-    begin_successor(applied.message());
+  if (batch.kind == Batch::Kind::below_floor) {
+    return Reload{writer.incarnation(),
+                  "removals since version " + std::to_string(at.version) + " are forgotten"};
+  }
+  if (at.incarnation != writer.incarnation()) {
+    return Reload{writer.incarnation(), "a syncer died between a reload and its position"};
+  }
+  if (to_kind(layout.fallback) != writer.fallback_kind() ||
+      fallback_count(layout) != writer.table().geometry().fallback_count) {
+    return Reload{next_incarnation(), "its buckets or hash list are not those that are served"};
+  }
+  return std::nullopt;
+}
+
+bool Syncer::reload_is_withheld(const Batch& batch) const {
+  if (!withheld_reload_ || batch.approved >= withheld_reload_->version) return false;
+  const bool went_on = batch.end != *withheld_reload_;
+  return !went_on || Clock::now() < next_judgement_;
+}
+
+Status Syncer::publish_topology(const Batch& batch) {
+  if (batch.topology) return segment_->writer().publish_topology(*batch.topology);
+  if (topology_known_) return {};
+  // What was adopted or loaded may name shards that the directory has removed since.
+  const auto whole = source_->read_all();
+  if (!whole.ok()) return whole.status();
+  return segment_->writer().publish_topology((*whole)->topology());
+}
+
+void Syncer::apply(Batch& batch) {
+  auto& writer = segment_->writer();
+  // The topology before the rows that name it, and before they are judged.
+  if (Status s = publish_topology(batch); !s.ok()) {
+    if (s.code() == Code::no_space) {
+      begin_successor(s.message());
+    } else {
+      source_failed(s, SourceState::unavailable);
+    }
     return;
   }
   topology_known_ = true;
+  if (fill_ && fill_->purpose == FillPurpose::successor && batch.topology) {
+    if (Status s = next_->writer().publish_topology(*batch.topology); !s.ok()) fill_failed(s);
+  }
+  batch.topology.reset();
+  if (const std::uint64_t held = guard_.screen(batch, writer, quarantine_, boot_time_ns());
+      held != 0) {
+    log_.limited(
+        Log::Level::error, "poison-guard",
+        std::to_string(held) +
+            " changes of owners, deletions or removals without a verb are withheld; if they are "
+            "meant: fingerpost approve " +
+            std::to_string(batch.end.version));
+  }
+  if (Status s = sink_->apply(batch); !s.ok()) {
+    begin_successor(s.message());
+    return;
+  }
   if (!sink_->growth_refused().ok()) {
     log_.limited(Log::Level::error, "growth",
                  "the table cannot grow: " + sink_->growth_refused().message());
@@ -241,6 +290,40 @@ void Syncer::step_rebuild() {
     next_rebuild_ = Clock::now() + kRebuildRetry;
     log_.limited(Log::Level::error, "growth", "the table cannot grow: " + failed.message());
   }
+}
+
+void Syncer::step_reconcile() {
+  const bool can = segment_ && !fill_ && !segment_->writer().copying() &&
+                   freshness_.serving == Serving::caught_up;
+  if (!can) {
+    reconcile_.reset();
+    return;
+  }
+  if (!reconcile_) {
+    if (Clock::now() < next_reconcile_ || freshness_.source != SourceState::ok || withheld_reload_)
+      return;
+    next_reconcile_ = Clock::now() + options_.reconcile_interval;
+    auto read = source_->read_all();
+    if (!read.ok() || (*read)->layout().directory_id != segment_->identity().directory_id) return;
+    reconcile_ = std::make_unique<Reconcile>(std::move(*read), *segment_, quarantine_);
+  }
+  const auto done = reconcile_->step(kSlice);
+  if (!done.ok()) {
+    if (done.status().code() == Code::conflict) reconcile_now();
+    reconcile_.reset();
+    return;
+  }
+  if (!*done) return;
+  const auto finished = std::move(reconcile_);
+  auto& writer = segment_->writer();
+  writer.add(Counter::reconciliations);
+  if (finished->differences() == 0) return;
+  writer.add(Counter::repairs, finished->differences());
+  log_.warning("reconciliation found " + std::to_string(finished->differences()) +
+               " entries that differ from the directory");
+  apply(finished->repair());
+  if (finished->needs_reload())
+    begin_reload(next_incarnation(), "rows differ without a newer epoch");
 }
 
 SnapshotEnd Syncer::snapshot_end() const {

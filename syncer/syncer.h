@@ -18,7 +18,9 @@
 #include "shm/writer_lock.h"
 #include "syncer/freshness.h"
 #include "syncer/log.h"
+#include "syncer/poison_guard.h"
 #include "syncer/quarantine.h"
+#include "syncer/reconcile.h"
 #include "syncer/row_sink.h"
 #include "syncer/snapshot_store.h"
 #include "syncer/snapshot_task.h"
@@ -36,6 +38,7 @@ struct SyncerOptions {
   std::uint64_t topology_bytes = 0;                // 0: the default
   std::chrono::milliseconds poll_interval{1'000};  // the guarantee behind the watch
   std::chrono::milliseconds snapshot_interval{60'000};
+  std::chrono::milliseconds reconcile_interval{600'000};
   FreshnessPolicy freshness;
 };
 
@@ -67,6 +70,9 @@ class Syncer {
   // The descriptor was readable.
   void watch_fired();
 
+  // Compares everything with the directory as soon as possible, not only when it is due.
+  void reconcile_now() { next_reconcile_ = Clock::now(); }
+
   // Leaves the segment serving; writes a last snapshot if there is something new and it takes at
   // most `budget`.
   void stop(std::chrono::milliseconds budget);
@@ -94,6 +100,7 @@ class Syncer {
   void step_fill();
   Status finish_fill();
   Status catch_up_fill(Position& position);
+  Status judge_reload(std::uint64_t approved, const Cursor& end);
   Status publish_filled();
   void fill_failed(const Status& status);
   void drop_fill();
@@ -103,7 +110,17 @@ class Syncer {
   Status beat();
   void sync();
   void read_and_apply();
-  void apply(const Batch& batch);
+  void apply(Batch& batch);
+  Status publish_topology(const Batch& batch);
+  // Why what was read cannot be applied to what is served, if so, and as which incarnation it is
+  // loaded instead.
+  struct Reload {
+    std::uint64_t incarnation;
+    std::string why;
+  };
+  std::optional<Reload> reload_for(const Batch& batch, const Position& at) const;
+  bool reload_is_withheld(const Batch& batch) const;
+  void step_reconcile();
   void synced();
   void source_failed(const Status& status, SourceState state);
   void step_rebuild();
@@ -114,6 +131,7 @@ class Syncer {
   void alive();
   bool may_sync() const;
   Position position_of(const Cursor& end) const;
+  std::uint64_t next_incarnation() const;
 
   SyncerOptions options_;
   std::string path_;
@@ -130,6 +148,10 @@ class Syncer {
   Quarantine next_quarantine_;
   std::optional<Fill> fill_;
   std::unique_ptr<SnapshotTask> snapshot_;
+  PoisonGuard guard_;
+  std::optional<Cursor> withheld_reload_;  // where the directory stood when a reload was withheld
+  std::uint64_t withheld_entries_ = 0;     // of it
+  std::unique_ptr<Reconcile> reconcile_;
   std::optional<DirectoryLayout> layout_;  // as last read
   Freshness freshness_;
   std::int64_t last_sync_unix_ns_ = 0;
@@ -146,6 +168,8 @@ class Syncer {
   Clock::time_point next_snapshot_;
   Clock::time_point next_successor_;
   Clock::time_point next_rebuild_;
+  Clock::time_point next_reconcile_;
+  Clock::time_point next_judgement_;  // of a withheld reload, if the directory went on meanwhile
 };
 
 }  // namespace fingerpost

@@ -46,7 +46,8 @@ Syncer::Syncer(const SyncerOptions& options, std::string path, WriterLock lock,
       log_(log),
       lock_(std::move(lock)),
       source_(std::move(source)),
-      next_snapshot_(Clock::now()) {}
+      next_snapshot_(Clock::now()),
+      next_reconcile_(Clock::now() + options.reconcile_interval) {}
 
 Status Syncer::open_state() {
   if (Status s = remove_half_made(path_); !s.ok()) return s;

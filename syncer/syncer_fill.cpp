@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kSlice{1};
 constexpr std::chrono::seconds kRetryAfter{10};
-constexpr std::uint64_t kRecordWordsPerId = 32;  // of the longest
+constexpr std::chrono::minutes kJudgeAgainAfter{1};  // a whole read each time
+constexpr std::uint64_t kRecordWordsPerId = 32;      // of the longest
 
 }  // namespace
 
@@ -45,6 +46,7 @@ Status Syncer::begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, b
 void Syncer::begin_reload(std::uint64_t incarnation, std::string_view why) {
   if (fill_) return;
   snapshot_.reset();
+  reconcile_.reset();
   const bool isolated = incarnation != segment_->writer().incarnation();
   log_.limited(Log::Level::warning, "reload", "reloading the directory: " + std::string(why));
   if (Status s = begin_read_fill(FillPurpose::reload, incarnation, isolated); !s.ok()) {
@@ -131,6 +133,8 @@ void Syncer::fill_failed(const Status& status) {
     if (Status s = begin_boot(); !s.ok()) {
       log_.limited(Log::Level::error, "boot", "cannot load the directory: " + s.message());
     }
+  } else if (status.code() == Code::refused) {
+    store_state();
   } else if (from_source && status.code() != Code::no_space && status.code() != Code::conflict) {
     source_failed(status, SourceState::unavailable);
   }
@@ -147,10 +151,31 @@ Status Syncer::catch_up_fill(Position& position) {
   if (Status s = next_sink_->apply(**batch); !s.ok()) return s;
   if (!writer.building())
     return {Code::conflict, "the generation under construction had to make way"};
+  if (Status s = judge_reload((*batch)->approved, (*batch)->end); !s.ok()) return s;
   layout_ = (*batch)->layout;
   position = {fill_->incarnation, (*batch)->end.version, (*batch)->end.nonce,
               next_quarantine_.replay_from()};
   return {};
+}
+
+Status Syncer::judge_reload(std::uint64_t approved, const Cursor& end) {
+  if (fill_->purpose != FillPurpose::reload) return {};
+  const auto& served = segment_->writer().table();
+  const std::uint64_t differences =
+      PoisonGuard::differences(served, segment_->writer().next_table());
+  const bool is_approved = withheld_reload_ && approved >= withheld_reload_->version;
+  if (differences <= PoisonGuard::limit(served.live()) || is_approved) {
+    withheld_reload_.reset();
+    withheld_entries_ = 0;
+    return {};
+  }
+  withheld_reload_ = end;
+  withheld_entries_ = differences;
+  next_judgement_ = Clock::now() + kJudgeAgainAfter;
+  return {Code::refused, std::to_string(differences) + " of " + std::to_string(served.live()) +
+                             " entries would change their owner or go; withheld, if that is meant: "
+                             "fingerpost approve " +
+                             std::to_string(end.version)};
 }
 
 Status Syncer::finish_fill() {
