@@ -56,7 +56,14 @@ class TableWriter {
   template <class Byte>
   static TableWriter initialise(Byte* base, const Geometry& geometry, FallbackKind kind,
                                 std::uint64_t seed, std::uint64_t generation,
-                                std::uint64_t incarnation) noexcept;
+                                std::uint64_t incarnation) noexcept {
+    auto table = place_generation<A, true>(base, geometry);
+    table.seed = seed;
+    return initialise(table, kind, generation, incarnation);
+  }
+  // The same over parts that lie where `table` says.
+  static TableWriter initialise(const Generation<A, true>& table, FallbackKind kind,
+                                std::uint64_t generation, std::uint64_t incarnation) noexcept;
 
   // Puts `route` for `id` if its epoch is newer than the entry's. `id` is a valid tenant id.
   Put put(std::string_view id, const RouteFields& route) noexcept;
@@ -148,16 +155,14 @@ class TableWriter {
 };
 
 template <class A>
-template <class Byte>
-TableWriter<A> TableWriter<A>::initialise(Byte* base, const Geometry& geometry, FallbackKind kind,
-                                          std::uint64_t seed, std::uint64_t generation,
+TableWriter<A> TableWriter<A>::initialise(const Generation<A, true>& table, FallbackKind kind,
+                                          std::uint64_t generation,
                                           std::uint64_t incarnation) noexcept {
-  auto table = place_generation<A, true>(base, geometry);
-  table.seed = seed;
+  const Geometry& geometry = table.geometry;
   TableHeader<A>& header = *table.header;
   header.generation.store(generation, kRelease);                           // pairs: geometry
   header.incarnation.store(incarnation, kRelease);                         // pairs: geometry
-  header.seed.store(seed, kRelease);                                       // pairs: geometry
+  header.seed.store(table.seed, kRelease);                                 // pairs: geometry
   header.group_count.store(geometry.group_count, kRelease);                // pairs: geometry
   header.probe_limit.store(1, kRelease);                                   // pairs: probe-limit
   header.fallback_kind.store(static_cast<std::uint64_t>(kind), kRelease);  // pairs: geometry
