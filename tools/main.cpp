@@ -26,7 +26,9 @@ constexpr const char* kFooter =
     "  fingerpost init --buckets 1024\n"
     "  fingerpost shard add s1 --primary db1:5432 --region eu\n"
     "  fingerpost bucket assign\n"
-    "  fingerpost tenant create acme --shard s1";
+    "  fingerpost tenant create acme --shard s1\n"
+    "  fingerpostd --name orders --state-dir /var/lib/fingerpost &\n"
+    "  fingerpost resolve orders acme";
 
 }  // namespace
 
@@ -39,12 +41,18 @@ int main(int argc, char** argv) {
   CLI::App app(kAbout, "fingerpost");
   app.require_subcommand(1);
   app.footer(kFooter);
+  app.set_version_flag("--version", FINGERPOST_VERSION);
   Context context;
   register_init_verb(app, context);
   register_shard_verbs(app, context);
   register_bucket_verbs(app, context);
   register_tenant_verbs(app, context);
   register_import_verb(app, context);
+  register_resolve_verb(app, context);
+  register_status_verb(app, context);
+  register_check_verb(app, context);
+  register_wait_verb(app, context);
+  register_snapshot_verbs(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

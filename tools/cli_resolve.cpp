@@ -1,0 +1,149 @@
+// fingerpost resolve
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "shm/tenant_id.h"
+#include "tools/cli_segment.h"
+#include "tools/cli_verbs.h"
+#include "tools/text.h"
+
+namespace fingerpost {
+namespace {
+
+constexpr const char* kExample =
+    "fingerpost resolve orders acme\n"
+    "  fingerpost tenant list --json | jq -r .id | fingerpost resolve orders - --json\n"
+    "\n"
+    "Columns: id, status, shard, primary, state, target, epoch, source. Only the first two where "
+    "there is no route.\n"
+    "Exit status: 0 found. 1 unknown, deleted or split. 3 not an id (with --json, `reason` says "
+    "why). 5 undetermined.\n"
+    "Of several ids the worst decides. A stale segment still answers, and is named on standard "
+    "error.";
+
+std::string_view text_of(Answer answer) {
+  switch (answer) {
+    case Answer::found:
+      return "found";
+    case Answer::unknown:
+      return "unknown";
+    case Answer::deleted:
+      return "deleted";
+    case Answer::split:
+      return "split";
+    case Answer::refused:
+      return "refused";
+    case Answer::undetermined:
+      break;
+  }
+  return "undetermined";
+}
+
+ExitStatus exit_status_of(Answer answer) {
+  switch (answer) {
+    case Answer::found:
+      return ExitStatus::done;
+    case Answer::unknown:
+    case Answer::deleted:
+    case Answer::split:
+      return ExitStatus::no;
+    case Answer::refused:
+      return ExitStatus::refused;
+    case Answer::undetermined:
+      break;
+  }
+  return ExitStatus::internal;  // only bytes that make no sense disturb a lookup that often
+}
+
+nlohmann::json replicas_of(const ShardView& shard) {
+  if (!shard) return {};
+  nlohmann::json replicas = nlohmann::json::array();
+  for (std::size_t i = 0; i < shard.replica_count(); ++i) replicas.push_back(shard.replica(i));
+  return replicas;
+}
+
+void print_route_json(const Reader& reader, const std::string& id, const Route& route) {
+  const ShardView shard = route.shard();
+  const Readiness readiness = reader.readiness();
+  const bool has_entry = route.state() != State::none;
+  const auto why_refused = route.answer() == Answer::refused ? why_not_tenant_id(id) : std::nullopt;
+  print_json({{"id", id},
+              {"status", text_of(route.answer())},
+              {"shard", text_or_null(shard.name())},
+              {"primary", text_or_null(shard.primary())},
+              {"replicas", replicas_of(shard)},
+              {"region", text_or_null(shard.region())},
+              {"epoch", has_entry ? nlohmann::json(route.epoch()) : nlohmann::json()},
+              {"state", text_or_null(to_string(route.state()))},
+              {"target", text_or_null(route.target().name())},
+              {"parts", route.parts() == 0 ? nlohmann::json() : nlohmann::json(route.parts())},
+              {"writable", route.writable()},
+              {"source", text_or_null(to_string(route.source()))},
+              {"version", reader.version()},
+              {"generation", reader.generation()},
+              {"age_ms", milliseconds_or_null(reader.age())},
+              {"stale", readiness.stale},
+              {"reason", text_or_null(why_refused.value_or(readiness.reason))}});
+}
+
+void print_route(const Context& context, const std::string& id, const Route& route) {
+  if (route.answer() == Answer::refused) {
+    const auto why = why_not_tenant_id(id);
+    report_error(context, {Code::refused, fmt::format("tenant id {} {}", in_quotes(id),
+                                                      why.value_or("is refused"))});
+  } else if (route.state() == State::none) {
+    std::cout << fmt::format("{}\t{}\n", id, text_of(route.answer()));
+  } else {
+    const ShardView shard = route.shard();
+    std::cout << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", id, text_of(route.answer()),
+                             shard.name(), shard.primary(), to_string(route.state()),
+                             route.target().name(), route.epoch(), to_string(route.source()));
+  }
+}
+
+void resolve_one(Context& context, const Reader& reader, const std::string& id) {
+  const Route route = reader.resolve(id);
+  if (context.json) {
+    print_route_json(reader, id, route);
+  } else {
+    print_route(context, id, route);
+  }
+  context.answer(exit_status_of(route.answer()));
+}
+
+Status resolve_all(Context& context, const std::string& name, const std::vector<std::string>& ids) {
+  const Result<Reader> reader = Reader::open(name);
+  if (!reader) return reader.status();
+  if (ids.size() == 1 && ids.front() == "-") {
+    for (std::string id; std::getline(std::cin, id);) resolve_one(context, *reader, id);
+  } else {
+    for (const std::string& id : ids) resolve_one(context, *reader, id);
+  }
+  const Readiness readiness = reader->readiness();
+  if (!context.json && !readiness.reason.empty()) {
+    report_error(context, {Code::not_ready, name + " is " + text_of(readiness)});
+  }
+  return {};
+}
+
+}  // namespace
+
+void register_resolve_verb(CLI::App& app, Context& context) {
+  struct Flags {
+    std::string name;
+    std::vector<std::string> ids;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = add_segment_verb(app, "resolve", "Ask a segment, as a worker does", kExample,
+                                    context, flags->name);
+  verb->add_option("ID", flags->ids,
+                   "The tenants; - alone reads them from standard input, one a line")
+      ->required();
+  verb->callback([flags, &context] {
+    run_verb(context, [&] { return resolve_all(context, flags->name, flags->ids); });
+  });
+}
+
+}  // namespace fingerpost

@@ -1,0 +1,54 @@
+#include "tools/cli_segment.h"
+
+#include <fmt/format.h>
+
+#include "syncer/duration.h"
+#include "tools/text.h"
+
+namespace fingerpost {
+
+CLI::App* add_segment_verb(CLI::App& app, const std::string& verb, const std::string& description,
+                           const std::string& example, Context& context, std::string& name) {
+  CLI::App* added = add_verb(app, verb, description, example, context);
+  add_segment_name(*added, name);
+  return added;
+}
+
+void add_segment_name(CLI::App& verb, std::string& name) {
+  verb.add_option("NAME", name,
+                  "The segment: the name that fingerpostd was given (looked for in "
+                  "$FINGERPOST_RUNDIR, /run/fingerpost and /dev/shm), or a path")
+      ->required();
+}
+
+void add_timeout(CLI::App& verb, std::chrono::milliseconds& timeout, const std::string& what_for) {
+  verb.add_option_function<std::string>(
+          "--timeout",
+          [&timeout](const std::string& text) {
+            const auto parsed = parse_duration(text);
+            if (!parsed) {
+              throw CLI::ValidationError(
+                  "--timeout", in_quotes(text) + " is no duration: a number and ms, s, m or h");
+            }
+            timeout = *parsed;
+          },
+          fmt::format("{} (default {}s)", what_for, timeout.count() / 1'000))
+      ->type_name("DURATION");
+}
+
+nlohmann::json text_or_null(std::string_view text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
+nlohmann::json milliseconds_or_null(std::optional<std::chrono::nanoseconds> time) {
+  if (!time) return {};
+  return std::chrono::duration_cast<std::chrono::milliseconds>(*time).count();
+}
+
+std::string text_of(const Readiness& readiness) {
+  if (!readiness.ready) return fmt::format("not ready: {}", readiness.reason);
+  if (readiness.stale) return fmt::format("ready, stale: {}", readiness.reason);
+  return "ready";
+}
+
+}  // namespace fingerpost
