@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "shm/boot_clock.h"
+#include "shm/number_text.h"
+#include "shm/readiness.h"
 #include "syncer/wall_clock.h"
 
 namespace fingerpost {
@@ -24,7 +26,8 @@ void Syncer::watch_fired() {
 
 bool Syncer::may_sync() const {
   // A reload reads the directory itself, and what it builds must catch up before anything is shown.
-  return !fill_ || (fill_->purpose == FillPurpose::successor) ||
+  return !fill_ || fill_->purpose == FillPurpose::successor ||
+         fill_->purpose == FillPurpose::rebuild ||
          (fill_->purpose == FillPurpose::reload && !fill_->isolated && layout_ &&
           segment_->writer().position().version >= layout_->replay_floor);
 }
@@ -60,6 +63,12 @@ Status Syncer::beat() {
   if (!segment_) return {};
   if (Status s = segment_->hold_lock(); s.code() == Code::busy) return s;
   alive();
+  if (options_.lock_memory) {
+    if (Status s = segment_->lock_memory(); !s.ok()) {
+      options_.lock_memory = false;
+      log_.warning(s.message() + "; it may be swapped out");
+    }
+  }
   const NameState name = segment_->name();
   if (name == NameState::gone) begin_successor("its name vanished");
   if (name == NameState::replaced) begin_successor("its name leads to another file");
@@ -67,8 +76,53 @@ Status Syncer::beat() {
 }
 
 void Syncer::alive() {
+  if (options_.on_alive) options_.on_alive();
   const std::int64_t now = boot_time_ns();
   if (segment_) store_heartbeat(segment_->writer().memory().control(), now);
+}
+
+void Syncer::change_policy(const SyncerOptions& options) {
+  options_.poll_interval = options.poll_interval;
+  options_.snapshot_interval = options.snapshot_interval;
+  options_.reconcile_interval = options.reconcile_interval;
+  options_.freshness.stale_after = options.freshness.stale_after;
+  options_.freshness.max_snapshot_age = options.freshness.max_snapshot_age;
+  const auto now = Clock::now();
+  next_poll_ = std::min(next_poll_, now + options_.poll_interval);
+  next_snapshot_ = std::min(next_snapshot_, now + options_.snapshot_interval);
+  next_reconcile_ = std::min(next_reconcile_, now + options_.reconcile_interval);
+  for (OwnedSegment* segment : {segment_.get(), next_.get()}) {
+    if (segment != nullptr)
+      store_policy(segment->writer().memory().control(), options_.freshness, source_->kind());
+  }
+}
+
+bool Syncer::is_ready() const {
+  return segment_ &&
+         judge(load_freshness_words(segment_->writer().memory().control()), boot_time_ns()).ready;
+}
+
+std::string Syncer::state_text() const {
+  std::string text;
+  if (segment_) {
+    const auto& writer = segment_->writer();
+    const Readiness readiness =
+        judge(load_freshness_words(writer.memory().control()), boot_time_ns());
+    text = "serving " + grouped(writer.table().live()) + " entries at version " +
+           std::to_string(writer.position().version);
+    if (!readiness.ready) {
+      text += "; not ready: ";
+    } else if (readiness.stale) {
+      text += "; stale: ";
+    }
+    text += readiness.reason;
+  } else if (fill_) {
+    text = "loading " + grouped(fill_->table->total()) + " entries";
+  } else {
+    text = "waiting for the directory";
+  }
+  if (!problem_.empty()) text += "; the source does not serve: " + problem_;
+  return text;
 }
 
 void Syncer::store_state() {
@@ -94,6 +148,8 @@ void Syncer::synced() {
     }
   }
   failures_ = 0;
+  problem_.clear();
+  behind_ = false;
   store_state();
 }
 
@@ -104,6 +160,7 @@ void Syncer::source_failed(const Status& status, SourceState state) {
   std::uniform_int_distribution<std::int64_t> jitter(0, backoff.count() / 4);
   next_poll_ = Clock::now() + backoff + std::chrono::milliseconds(jitter(random_));
   ++failures_;
+  problem_ = status.message();
   freshness_.source = state;
   log_.limited(Log::Level::warning, "source", "the source does not serve: " + status.message());
   if (segment_) {
@@ -122,6 +179,10 @@ void Syncer::sync() {
                                          : SourceState::unavailable);
       return;
     }
+    if (Status s = check_accepted(*layout); !s.ok()) {
+      source_failed(s, SourceState::other_directory);
+      return;
+    }
     layout_ = *layout;
   }
   if (!segment_) {
@@ -130,7 +191,8 @@ void Syncer::sync() {
     }
     return;
   }
-  if (quarantine_.rows().empty() && topology_known_ && !withheld_reload_) {
+  if (rebuilding_) begin_rebuild();
+  if (quarantine_.rows().empty() && topology_known_ && !behind_) {
     const auto changed = source_->may_have_changed();
     if (!changed.ok()) {
       source_failed(changed.status(), SourceState::unavailable);
@@ -163,6 +225,7 @@ void Syncer::read_and_apply() {
                                       : SourceState::unavailable);
     return;
   }
+  behind_ = true;
   const DirectoryLayout& layout = (*batch)->layout;
   if (layout.directory_id != segment_->identity().directory_id) {
     source_failed({Code::other_directory,
@@ -378,9 +441,11 @@ void Syncer::stop(std::chrono::milliseconds budget) {
   drop_fill();
   if (!store_ || !segment_ || !layout_ || freshness_.serving != Serving::caught_up) return;
   const auto until = Clock::now() + budget;
-  next_snapshot_ = Clock::now();
-  while (segment_->writer().position().version != snapshot_version_ && Clock::now() < until &&
-         Clock::now() >= next_snapshot_) {
+  const auto& writer = segment_->writer();
+  const std::uint64_t failures = writer.get(Counter::snapshot_failures);
+  while (writer.position().version != snapshot_version_ && Clock::now() < until &&
+         writer.get(Counter::snapshot_failures) == failures) {
+    next_snapshot_ = Clock::now();  // one that is on its way may end at an earlier version
     step_snapshot();
   }
 }

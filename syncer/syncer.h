@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -40,10 +41,15 @@ struct SyncerOptions {
   std::chrono::milliseconds snapshot_interval{60'000};
   std::chrono::milliseconds reconcile_interval{600'000};
   FreshnessPolicy freshness;
+  bool lock_memory = false;  // try to keep the segment out of swap
+  bool rebuild = false;      // load from the directory, whatever segment or snapshot there is
+  // Whose segment may take the place of another directory's.
+  std::optional<DirectoryId> accepted_directory;
+  std::function<void()> on_alive;  // called whenever it shows that it goes on; may be empty
 };
 
 // What a generation under construction is for.
-enum class FillPurpose : std::uint8_t { boot, reload, successor };
+enum class FillPurpose : std::uint8_t { boot, reload, successor, rebuild };
 struct Fill {
   FillPurpose purpose = FillPurpose::boot;
   std::unique_ptr<FullRead> read;        // where it comes from the directory
@@ -70,6 +76,14 @@ class Syncer {
   // The descriptor was readable.
   void watch_fired();
 
+  // Takes over the intervals, and what counts as stale or too old. The rest is ignored.
+  void change_policy(const SyncerOptions& options);
+
+  // Whether workers find a segment under the name that they may rely on.
+  bool is_ready() const;
+  // What it serves or waits for, in one line.
+  std::string state_text() const;
+
   // Compares everything with the directory as soon as possible, not only when it is due.
   void reconcile_now() { next_reconcile_ = Clock::now(); }
 
@@ -90,6 +104,11 @@ class Syncer {
   Status begin_boot();
   Status begin_boot_from_snapshot(bool& begun);
   Status begin_boot_from_source();
+  void begin_rebuild();
+  // other_directory: --accept-directory names another one
+  Status check_accepted(const DirectoryLayout& layout) const;
+  // Which directory's segment and snapshots are wanted, if that is known.
+  std::optional<DirectoryId> wanted_directory() const;
   Status make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
                       std::unique_ptr<OwnedSegment>& out);
 
@@ -159,10 +178,13 @@ class Syncer {
   std::vector<std::string> rejected_snapshots_;  // since the start
   std::uint64_t record_words_ = 0;               // what the last fill found too small, doubled
   bool topology_known_ = false;                  // read whole since the start
+  bool behind_ = false;  // what was read last is not applied yet, and must be read again
   bool hinted_ = true;
   bool retaining_ = false;
   std::minstd_rand random_{std::random_device{}()};
-  unsigned failures_ = 0;  // of the source, in a row
+  unsigned failures_ = 0;    // of the source, in a row
+  std::string problem_;      // of the last of them
+  bool rebuilding_ = false;  // asked for, and not done yet
   Clock::time_point next_beat_;
   Clock::time_point next_poll_;
   Clock::time_point next_snapshot_;
