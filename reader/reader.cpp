@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "reader/mapped_segment.h"
-#include "reader/readiness.h"
 #include "shm/boot_clock.h"
 #include "shm/segment_path.h"
 #include "shm/slot_entry.h"
@@ -149,24 +148,7 @@ struct Reader::Impl {
     return {nullptr, resolution};
   }
 
-  FreshnessWords freshness() const noexcept {
-    const MappedSegment& mapped = segment();
-    const auto& control = mapped.control();
-    FreshnessWords words;
-    words.serving = static_cast<Serving>(control.serving.load(kAcquire));  // pairs: freshness
-    words.source =
-        static_cast<SourceState>(control.source_state.load(kAcquire));  // pairs: freshness
-    words.last_sync_ns =
-        static_cast<std::int64_t>(control.last_sync_ns.load(kAcquire));  // pairs: freshness
-    words.catch_up_by_ns =
-        static_cast<std::int64_t>(control.catch_up_by_ns.load(kAcquire));    // pairs: freshness
-    words.max_snapshot_age_ns = control.max_snapshot_age_ns.load(kAcquire);  // pairs: freshness
-    words.stale_after_ns = control.stale_after_ns.load(kAcquire);            // pairs: freshness
-    words.superseded = mapped.superseded();
-    words.full = control.counters[static_cast<std::size_t>(Counter::refused_for_capacity)].load(
-                     kAcquire) != 0;
-    return words;
-  }
+  FreshnessWords freshness() const noexcept { return load_freshness_words(segment().control()); }
 };
 
 Reader::Reader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}

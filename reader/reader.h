@@ -22,6 +22,7 @@
 
 #include "reader/route.h"
 #include "shm/directory_id.h"
+#include "shm/readiness.h"
 #include "shm/status.h"
 
 namespace fingerpost {
@@ -30,13 +31,6 @@ struct ReaderOptions {
   // Whose segments to believe besides root's, one's own and the folder owner's: a user's name, a
   // uid, or "any" (private volumes, user namespaces). Empty: $FINGERPOST_OWNER.
   std::string owner;
-};
-
-// How far to trust what is served, judged now.
-struct Readiness {
-  bool ready = false;  // complete, and caught up once or served from data young enough
-  bool stale = false;  // the data is older than the syncer's `stale_after`, or its age is unknown
-  std::string_view reason;  // why not ready, or why stale; empty if neither. Static lifetime.
 };
 
 // What `fingerpost status` prints; a snapshot of moving numbers.

@@ -1,7 +1,12 @@
 #include "shm/owned_segment.h"
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cerrno>
 #include <utility>
 
+#include "shm/number_text.h"
 #include "shm/segment_open.h"
 
 namespace fingerpost {
@@ -80,6 +85,30 @@ Status OwnedSegment::publish(Status (HalfMadeSegment::*give_name)()) {
   if (Status s = ((*half_made_).*give_name)(); !s.ok()) return s;
   fd_ = std::move(*half_made_).take_fd();
   half_made_.reset();
+  return {};
+}
+
+Status OwnedSegment::lock_memory() {
+  const SegmentPlan& plan = identity_.plan;
+  const auto& control = memory().control();
+  const std::uint64_t starts[3] = {0, plan.half_at[0], plan.half_at[1]};
+  const std::uint64_t lengths[3] = {plan.fixed_bytes(),
+                                    control.allocated[0].load(kAcquire),   // pairs: allocated
+                                    control.allocated[1].load(kAcquire)};  // pairs: allocated
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t more = lengths[i] - locked_[i];
+    if (more == 0) continue;
+    if (::mlock(mapping_.data() + starts[i] + locked_[i], more) != 0) {
+      const int error = errno;
+      rlimit limit{};
+      ::getrlimit(RLIMIT_MEMLOCK, &limit);
+      const std::string most =
+          limit.rlim_cur == RLIM_INFINITY ? "unlimited" : grouped(limit.rlim_cur);
+      return Status::from_errno(error, "cannot lock " + grouped(more) + " bytes of " + path_ +
+                                           " in memory (RLIMIT_MEMLOCK is " + most + ")");
+    }
+    locked_[i] = lengths[i];
+  }
   return {};
 }
 

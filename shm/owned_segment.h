@@ -45,6 +45,10 @@ class OwnedSegment {
   // What the name means now. One system call.
   NameState name() const { return name_state(path_, file_); }
 
+  // Keeps what is allocated by now out of swap, for all who map it; holes are not touched, and what
+  // is allocated later needs another call. no_space, not_permitted: beyond this process's limit
+  Status lock_memory();
+
   // Tries for the lock on the segment itself again, where a worker's read lock was in the way.
   // busy: another writer.
   Status hold_lock();
@@ -67,6 +71,7 @@ class OwnedSegment {
   UniqueFd fd_;                               // from then on
   FileIdentity file_;
   std::optional<SegmentWriter<StdAtomics>> writer_;
+  std::uint64_t locked_[3] = {0, 0, 0};  // bytes from the start of the fixed part and of each half
 };
 
 }  // namespace fingerpost

@@ -12,7 +12,7 @@ namespace fingerpost {
 
 inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 * 3'650);
 
-// From "250ms", "5s", "10m", "24h" or a plain number of seconds, up to ten years (so that it fits
+// From "250ms", "5s", "10m", "24h", "30d" or a plain number of seconds, up to ten years (so that it fits
 // as nanoseconds); nullopt for anything else.
 inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) noexcept {
   std::uint64_t number = 0;
@@ -28,6 +28,8 @@ inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view 
     milliseconds = 60'000;
   } else if (unit == "h") {
     milliseconds = 3'600'000;
+  } else if (unit == "d") {
+    milliseconds = 86'400'000;
   } else {
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// The daemon: signals, the one loop, and the exit status.
+// The daemon: signals, the one loop, what its service manager hears, and the exit status.
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -9,61 +9,193 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <random>
 
 #include "shm/unique_fd.h"
 #include "syncer/daemon_options.h"
 #include "syncer/log.h"
+#include "syncer/loop_watchdog.h"
+#include "syncer/service_manager.h"
 #include "syncer/syncer.h"
 
 namespace fingerpost {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::milliseconds kStopBudget{
     600};  // "within a second" with room for what goes before and after
+constexpr std::chrono::seconds kReportEvery{1};  // to the service manager, at most
+constexpr std::chrono::seconds kReloadEvery{1};  // so that a storm of signals costs nothing
 
-// Signals come as bytes of a descriptor, so nothing ever runs inside a handler.
-UniqueFd take_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  return UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+// Signals come as bytes of a descriptor, so nothing ever runs inside a handler. Taken before any
+// thread is made, which then never gets one.
+class Signals {
+ public:
+  Signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+    fd_ = UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+
+  int fd() const { return fd_.get(); }
+
+  void take() {
+    signalfd_siginfo signal{};
+    while (::read(fd_.get(), &signal, sizeof signal) == sizeof signal) {
+      (signal.ssi_signo == SIGHUP ? reload_ : stop_) = true;
+    }
+  }
+  bool stop() const { return stop_; }
+  bool reload() const { return reload_; }
+  void reloaded() { reload_ = false; }
+
+ private:
+  UniqueFd fd_;
+  bool stop_ = false;
+  bool reload_ = false;
+};
+
+// Sleeps until one of the descriptors is readable, at most `time`; whether `watch` is.
+Result<bool> sleep_until_readable(const Signals& signals, int watch,
+                                  std::chrono::nanoseconds time) {
+  std::array<pollfd, 2> watched{{{signals.fd(), POLLIN, 0}, {watch, POLLIN, 0}}};
+  const timespec timeout{static_cast<time_t>(time.count() / 1'000'000'000),
+                         time.count() % 1'000'000'000};
+  if (ppoll(watched.data(), watched.size(), &timeout, nullptr) < 0 && errno != EINTR)
+    return Status::from_errno(errno, "cannot wait for signals");
+  return (watched[1].revents & POLLIN) != 0;
 }
 
-ExitStatus serve(Syncer& syncer, int signals, Log& log) {
+// What the service manager is told: READY=1 once, a status line when it changed.
+class Reports {
+ public:
+  explicit Reports(const ServiceManager& manager) : manager_(manager) {}
+
+  void state(const std::string& text) {
+    if (text == told_ || !manager_.tell("STATUS=" + one_line(text))) return;
+    told_ = text;
+  }
+  void of(const Syncer& syncer) {
+    if (!ready_ && syncer.is_ready()) {
+      state(syncer.state_text());
+      ready_ = manager_.tell("READY=1");
+    }
+    if (Clock::now() < next_) return;
+    next_ = Clock::now() + kReportEvery;
+    state(syncer.state_text());
+  }
+
+ private:
+  const ServiceManager& manager_;
+  std::string told_;
+  bool ready_ = false;
+  Clock::time_point next_;
+};
+
+// SIGHUP: takes over what may change while it runs, and says of everything else that it does not.
+void reload(DaemonCommand& command, Syncer& syncer, Log& log) {
+  if (command.config_path.empty()) {
+    log.warning("SIGHUP: there is no file to read again, it was started without --config");
+    return;
+  }
+  GivenValues values;
+  DaemonSettings settings;
+  const auto faults = read_settings(command.config_path, command.flags, values, settings);
+  for (const std::string& fault : faults) log.error("SIGHUP: " + fault);
+  if (!faults.empty()) {
+    log.error("SIGHUP: everything stays as it was");
+    return;
+  }
+  for (const std::string& line : needing_restart(command.values, values)) {
+    log.warning("SIGHUP: " + line);
+  }
+  log.configure(settings.log_format, settings.log_level);
+  syncer.change_policy(settings.syncer);
+  log.info("SIGHUP: read " + command.config_path + " again");
+}
+
+// So that a fleet that starts together does not ask together. false: a signal stops it.
+bool wait_for_jitter(std::chrono::milliseconds most, Signals& signals, Reports& reports, Log& log) {
+  if (most <= std::chrono::milliseconds(0)) return true;
+  std::uniform_int_distribution<std::int64_t> draw(0, most.count());
+  std::random_device random;
+  const std::chrono::milliseconds wait(draw(random));
+  const std::string text = "start jitter: waits for " + std::to_string(wait.count()) + "ms";
+  log.info(text);
+  reports.state(text);
+  const auto until = Clock::now() + wait;
+  for (auto left = until - Clock::now(); left > Clock::duration::zero() && !signals.stop();
+       left = until - Clock::now()) {
+    if (!sleep_until_readable(signals, -1, left).ok()) return false;
+    signals.take();
+  }
+  return !signals.stop();
+}
+
+ExitStatus serve(Syncer& syncer, DaemonCommand& command, Signals& signals, Reports& reports,
+                 LoopWatchdog& watchdog, Log& log) {
+  Clock::time_point next_reload;
   for (;;) {
     const auto sleep = syncer.turn();
+    watchdog.beat();
     if (!sleep.ok()) {
       log.error("stopping: " + sleep.status().message());
       return exit_status_of(sleep.status().code());
     }
-    std::array<pollfd, 2> watched{{{signals, POLLIN, 0}, {syncer.watch_fd(), POLLIN, 0}}};
-    const timespec timeout{static_cast<time_t>(sleep->count() / 1'000'000'000),
-                           sleep->count() % 1'000'000'000};
-    if (ppoll(watched.data(), watched.size(), &timeout, nullptr) < 0 && errno != EINTR) {
-      log.error("poll failed");
+    reports.of(syncer);
+    const auto fired = sleep_until_readable(signals, syncer.watch_fd(), *sleep);
+    if (!fired.ok()) {
+      log.error("stopping: " + fired.status().message());
       return ExitStatus::internal;
     }
-    if ((watched[0].revents & POLLIN) != 0) return ExitStatus::done;
-    if ((watched[1].revents & POLLIN) != 0) syncer.watch_fired();
+    signals.take();
+    if (signals.stop()) return ExitStatus::done;
+    if (signals.reload() && Clock::now() >= next_reload) {
+      signals.reloaded();
+      next_reload = Clock::now() + kReloadEvery;
+      reload(command, syncer, log);
+    }
+    if (*fired) syncer.watch_fired();
   }
 }
 
-int run(int argc, char** argv) {
-  const DaemonCommand command = parse_command_line(argc, argv);
-  if (command.exit) return static_cast<int>(*command.exit);
-  const UniqueFd signals = take_signals();
-  Log log;
-  const auto syncer = Syncer::start(command.options, log);
-  if (!syncer.ok()) {
-    log.error(syncer.status().message());
-    const Code code = syncer.status().code();
-    return static_cast<int>(code == Code::other_directory ? ExitStatus::refused
-                                                          : exit_status_of(code));
+ExitStatus refused_start(const Status& status, const DaemonCommand& command, Log& log) {
+  if (status.code() != Code::other_directory) {
+    log.error(status.message());
+    return exit_status_of(status.code());
   }
-  const ExitStatus status = serve(**syncer, signals.get(), log);
+  log.error(status.message() + (command.settings.syncer.accepted_directory
+                                    ? ""
+                                    : "; if that is meant: --accept-directory with its id"));
+  return ExitStatus::refused;
+}
+
+int run(int argc, char** argv) {
+  DaemonCommand command = parse_command_line(argc, argv);
+  if (command.exit) return static_cast<int>(*command.exit);
+  Signals signals;
+  Log log;
+  log.configure(command.settings.log_format, command.settings.log_level);
+  auto manager = ServiceManager::from_environment();
+  if (!manager.ok()) {
+    log.warning(manager.status().message());
+    manager = ServiceManager();
+  }
+  Reports reports(*manager);
+  LoopWatchdog watchdog(*manager);
+  command.settings.syncer.on_alive = [&watchdog] { watchdog.beat(); };
+  if (!wait_for_jitter(command.settings.start_jitter, signals, reports, log)) {
+    log.info("stopped before it began");
+    return static_cast<int>(ExitStatus::done);
+  }
+  const auto syncer = Syncer::start(command.settings.syncer, log);
+  if (!syncer.ok()) return static_cast<int>(refused_start(syncer.status(), command, log));
+  const ExitStatus status = serve(**syncer, command, signals, reports, watchdog, log);
+  manager->tell("STOPPING=1");
   (*syncer)->stop(kStopBudget);
   if (status == ExitStatus::done) log.info("stopped; the segment goes on serving");
   // Not through the destructors: a snapshot that did not make it would wait for its disk. What is

@@ -1,4 +1,5 @@
 // The daemon's log: one line per event to standard error, equal causes counted instead of repeated.
+// What is no printable character never reaches the line as it is.
 //
 // One thread; never called from a signal handler.
 #pragma once
@@ -14,6 +15,10 @@ namespace fingerpost {
 class Log {
  public:
   enum class Level : std::uint8_t { info, warning, error };
+  enum class Format : std::uint8_t { text, json };
+
+  // Of all that this process logs: what is below `least` is left out. Text until this is called.
+  void configure(Format format, Level least);
 
   // At once, always: for what happens rarely by its nature.
   void info(std::string_view text);

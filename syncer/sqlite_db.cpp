@@ -28,12 +28,12 @@ Code code_of(int extended) {
     case SQLITE_FULL:
       return Code::no_space;
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
       return Code::corrupt;
     case SQLITE_IOERR:
       return Code::io_error;
     case SQLITE_CONSTRAINT:
     case SQLITE_TOOBIG:
+    case SQLITE_NOTADB:
       return Code::refused;
     case SQLITE_CANTOPEN:
       return Code::unavailable;

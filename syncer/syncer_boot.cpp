@@ -46,6 +46,7 @@ Syncer::Syncer(const SyncerOptions& options, std::string path, WriterLock lock,
       log_(log),
       lock_(std::move(lock)),
       source_(std::move(source)),
+      rebuilding_(options.rebuild),
       next_snapshot_(Clock::now()),
       next_reconcile_(Clock::now() + options.reconcile_interval) {}
 
@@ -58,6 +59,7 @@ Status Syncer::open_state() {
   }
   const auto layout = source_->read_layout();
   if (layout.ok()) {
+    if (Status s = check_accepted(*layout); !s.ok()) return s;
     layout_ = *layout;
   } else if (layout.status().code() == Code::refused) {
     return layout.status();  // it answers, and is no directory of ours: no use in waiting
@@ -65,6 +67,18 @@ Status Syncer::open_state() {
     source_failed(layout.status(), SourceState::unavailable);
   }
   return {};
+}
+
+Status Syncer::check_accepted(const DirectoryLayout& layout) const {
+  const auto& accepted = options_.accepted_directory;
+  if (!accepted || *accepted == layout.directory_id) return {};
+  return {Code::other_directory, "the source is directory " + to_string(layout.directory_id) +
+                                     ", --accept-directory names " + to_string(*accepted)};
+}
+
+std::optional<DirectoryId> Syncer::wanted_directory() const {
+  if (options_.accepted_directory) return options_.accepted_directory;
+  return layout_ ? std::optional(layout_->directory_id) : std::nullopt;
 }
 
 Status Syncer::adopt_or_load() {
@@ -75,12 +89,12 @@ Status Syncer::adopt_or_load() {
 }
 
 Status Syncer::adopt(bool& adopted) {
-  const auto id = layout_ ? std::optional(layout_->directory_id) : std::nullopt;
-  auto segment = OwnedSegment::adopt(path_, options_.access, id);
+  auto segment = OwnedSegment::adopt(path_, options_.access, wanted_directory());
   if (!segment.ok()) {
     const Status& why = segment.status();
     if (why.code() == Code::absent) return {};
-    if (!may_replace(why.code())) return why;
+    const bool accepted = why.code() == Code::other_directory && options_.accepted_directory;
+    if (!accepted && !may_replace(why.code())) return why;
     log_.warning("cannot adopt " + path_ + ", a successor will take its name: " + why.message());
     return {};
   }
@@ -97,7 +111,7 @@ Status Syncer::adopt(bool& adopted) {
   const auto& writer = segment_->writer();
   log_.info("adopted " + path_ + ": " + std::to_string(writer.table().live()) +
             " entries at version " + std::to_string(writer.position().version));
-  if (segment_->identity().plan.capacity < options_.capacity)
+  if (segment_->identity().plan.capacity < options_.capacity && !rebuilding_)
     begin_successor("a larger capacity is configured");
   return {};
 }
@@ -119,7 +133,7 @@ Status Syncer::make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
 
 Status Syncer::begin_boot() {
   bool begun = false;
-  if (store_) {
+  if (store_ && !rebuilding_) {
     if (Status s = begin_boot_from_snapshot(begun); !s.ok()) return s;
   }
   if (begun || !layout_) return {};
@@ -127,8 +141,9 @@ Status Syncer::begin_boot() {
 }
 
 Status Syncer::begin_boot_from_snapshot(bool& begun) {
-  auto listing = layout_ ? store_->candidates(layout_->directory_id)
-                         : list_snapshots(store_->directory(), snapshot_name(path_));
+  const auto id = wanted_directory();
+  auto listing =
+      id ? store_->candidates(*id) : list_snapshots(store_->directory(), snapshot_name(path_));
   if (!listing.ok()) return listing.status();
   for (const SnapshotFault& fault : listing->faults) {
     log_.limited(Log::Level::warning, "snapshot-fault",

@@ -95,6 +95,21 @@ void Syncer::begin_successor(std::string_view why) {
                "cannot build a successor of " + path_ + ": " + status.message());
 }
 
+void Syncer::begin_rebuild() {
+  if (fill_ || Clock::now() < next_successor_) return;
+  next_successor_ = Clock::now() + kRetryAfter;
+  snapshot_.reset();
+  segment_->writer().discard_generation();
+  log_.info("building " + path_ + " anew from the directory");
+  Status status = make_segment(segment_->identity().directory_id, options_.topology_bytes, next_);
+  if (status.ok()) status = begin_read_fill(FillPurpose::rebuild, next_incarnation(), false);
+  if (status.ok()) return;
+  next_.reset();
+  segment_->writer().add(Counter::rebuild_failures);
+  log_.limited(Log::Level::error, "rebuild",
+               "cannot build " + path_ + " anew: " + status.message());
+}
+
 void Syncer::drop_fill() {
   if (!fill_) return;
   if (fill_->purpose == FillPurpose::reload) segment_->writer().discard_generation();
@@ -212,6 +227,7 @@ Status Syncer::finish_fill() {
   if (next_) {
     if (Status s = publish_filled(); !s.ok()) return s;
   }
+  if (fill_->read) rebuilding_ = false;
   fill_.reset();
   next_sink_.reset();
   record_words_ = 0;

@@ -1,4 +1,6 @@
-#include "reader/readiness.h"
+#include "shm/readiness.h"
+
+#include "shm/counters.h"
 
 namespace fingerpost {
 namespace {
@@ -28,6 +30,22 @@ std::string_view why_stale(const FreshnessWords& words, std::int64_t now_ns) noe
 }
 
 }  // namespace
+
+FreshnessWords load_freshness_words(const ControlBlock<StdAtomics>& control) noexcept {
+  FreshnessWords words;
+  words.serving = static_cast<Serving>(control.serving.load(kAcquire));          // pairs: freshness
+  words.source = static_cast<SourceState>(control.source_state.load(kAcquire));  // pairs: freshness
+  words.last_sync_ns =
+      static_cast<std::int64_t>(control.last_sync_ns.load(kAcquire));  // pairs: freshness
+  words.catch_up_by_ns =
+      static_cast<std::int64_t>(control.catch_up_by_ns.load(kAcquire));    // pairs: freshness
+  words.max_snapshot_age_ns = control.max_snapshot_age_ns.load(kAcquire);  // pairs: freshness
+  words.stale_after_ns = control.stale_after_ns.load(kAcquire);            // pairs: freshness
+  words.superseded = root_superseded(control.root.load(kAcquire));         // pairs: root
+  words.full = control.counters[static_cast<std::size_t>(Counter::refused_for_capacity)].load(
+                   kAcquire) != 0;  // pairs: counter
+  return words;
+}
 
 Readiness judge(const FreshnessWords& words, std::int64_t now_ns) noexcept {
   const std::string_view not_ready = why_not_ready(words, now_ns);

@@ -2,11 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
-#include "reader/reader.h"
 #include "shm/layout.h"
 
 namespace fingerpost {
+
+// How far to trust what is served, judged now.
+struct Readiness {
+  bool ready = false;  // complete, and caught up once or served from data young enough
+  bool stale = false;  // the data is older than the syncer's `stale_after`, or its age is unknown
+  std::string_view reason;  // why not ready, or why stale; empty if neither. Static lifetime.
+};
 
 struct FreshnessWords {
   Serving serving = Serving::nothing;
@@ -18,6 +25,8 @@ struct FreshnessWords {
   bool superseded = false;
   bool full = false;  // rows were refused because the capacity is reached
 };
+
+FreshnessWords load_freshness_words(const ControlBlock<StdAtomics>& control) noexcept;
 
 Readiness judge(const FreshnessWords& words, std::int64_t now_ns) noexcept;
 
