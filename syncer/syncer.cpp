@@ -306,8 +306,8 @@ void Syncer::apply(Batch& batch) {
         Log::Level::error, "poison-guard",
         std::to_string(held) +
             " changes of owners, deletions or removals without a verb are withheld; if they are "
-            "meant: fingerpost approve " +
-            std::to_string(batch.end.version));
+            "meant: INSERT INTO directory_approval (version, who, at) VALUES (" +
+            std::to_string(batch.end.version) + ", 'who', datetime('now'))");
   }
   if (Status s = sink_->apply(batch); !s.ok()) {
     begin_successor(s.message());

@@ -189,8 +189,8 @@ Status Syncer::judge_reload(std::uint64_t approved, const Cursor& end) {
   next_judgement_ = Clock::now() + kJudgeAgainAfter;
   return {Code::refused, std::to_string(differences) + " of " + std::to_string(served.live()) +
                              " entries would change their owner or go; withheld, if that is meant: "
-                             "fingerpost approve " +
-                             std::to_string(end.version)};
+                             "INSERT INTO directory_approval (version, who, at) VALUES (" +
+                             std::to_string(end.version) + ", 'who', datetime('now'))"};
 }
 
 Status Syncer::finish_fill() {
