@@ -4,9 +4,11 @@
 
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 namespace fingerpost {
 namespace {
@@ -35,18 +37,21 @@ std::string_view wanted_by(Setting::Kind kind) {
 }
 
 void take(const std::string& path, const toml::table& table, DaemonConfig& config) {
+  std::multimap<toml::source_index, std::string> faults;  // by line, which a table's order is not
   for (const auto& [key, node] : table) {
     const std::string name(key.str());
-    const std::string where = path + ":" + std::to_string(key.source().begin.line) + ": " + name;
+    const toml::source_index line = key.source().begin.line;
+    const std::string where = path + ":" + std::to_string(line) + ": " + name;
     const Setting* setting = find_setting(name);
     if (!setting) {
-      config.faults.push_back(where + ": there is no such key");
+      faults.emplace(line, where + ": there is no such key");
     } else if (const auto text = text_of(node, setting->kind)) {
       config.values[name] = {*text, where};
     } else {
-      config.faults.push_back(where + ": must be " + std::string(wanted_by(setting->kind)));
+      faults.emplace(line, where + ": must be " + std::string(wanted_by(setting->kind)));
     }
   }
+  for (auto& [line, fault] : faults) config.faults.push_back(std::move(fault));
 }
 
 }  // namespace

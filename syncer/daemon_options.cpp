@@ -16,7 +16,7 @@ Example:
   fingerpostd --name orders --directory /var/lib/orders/directory.db --state-dir /var/lib/fingerpost
   fingerpost resolve orders acme
 
-A DURATION is a number and ms, s, m or h; a number alone means seconds. Whatever has a flag may stand
+A DURATION is a number and ms, s, m, h or d; a number alone means seconds. Whatever has a flag may stand
 in the file of --config instead, with underscores: poll_interval = "5s". Flags win.
 
 SIGTERM and SIGINT stop it within a second; the segment stays and goes on serving. SIGHUP reads the

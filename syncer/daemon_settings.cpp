@@ -44,7 +44,7 @@ template <class Duration>
 Status store_duration(std::string_view value, milliseconds least, Duration& out) {
   const auto parsed = parse_duration(value);
   if (!parsed) {
-    return {Code::refused, quoted(value) + " is no duration: a number and ms, s, m or h"};
+    return {Code::refused, quoted(value) + " is no duration: a number and ms, s, m, h or d"};
   }
   if (*parsed < least) {
     return {Code::refused,
