@@ -25,9 +25,8 @@ struct sqlite3_stmt;
 namespace fingerpost {
 
 // What SQLite refused. The Status's code: busy (another writer held the lock beyond the timeout),
-// absent, not_permitted, no_space, corrupt (also a file that is no database), io_error, conflict (a
-// key that exists), refused (another constraint, or a trigger, whose own message follows), else
-// internal.
+// absent, not_permitted, no_space, corrupt, io_error, conflict (a key that exists), refused (a file
+// that is no database, another constraint, or a trigger, whose own message follows), else internal.
 class SqliteError : public std::runtime_error {
  public:
   explicit SqliteError(Status status)

@@ -434,6 +434,7 @@ TEST_CASE("what is no directory of ours is refused by name") {
   std::ofstream(other) << "not a database, but long enough to be looked at as one: "
                        << std::string(200, '.');
   CHECK(refusal_of(other).message().find("not a database") != std::string::npos);
+  CHECK(refusal_of(other).code() == Code::refused);
   std::ofstream(other, std::ios::trunc).flush();
   CHECK(refusal_of(other).message().find("it lacks shard_directory, directory_version") !=
         std::string::npos);
