@@ -68,6 +68,12 @@ void check_rest(const RecordedRun& run, const SmallSegment& image, std::size_t c
 void check_taken_over(const RecordedRun& run, const SmallSegment& cut_image) {
   SmallSegment image = cut_image;
   const ByteReader before(cut_image.bytes());
+  // As a reader may hold them for as long as the mapping lasts.
+  std::vector<std::pair<ShardView, ShardSpec>> held;
+  const auto topology = image.readable<StdAtomics>().topology();
+  for (std::uint64_t i = 0; i < topology.shard_count(); ++i) {
+    held.emplace_back(topology.shard(i), to_spec(topology.shard(i)));
+  }
   auto writer = take_over<StdAtomics>(image);
   REQUIRE(writer.ok());
   const ByteReader bytes(image.bytes());
@@ -94,6 +100,7 @@ void check_taken_over(const RecordedRun& run, const SmallSegment& cut_image) {
     CHECK(seen_of(ask(image, id)) == run.last_truth().at(id));
   }
   CHECK(done.position() == run.last_truth().position);
+  for (const auto& [view, spec] : held) CHECK(to_spec(view) == spec);
   check_rest(run, image, run.stores().size());
 }
 

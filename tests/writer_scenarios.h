@@ -152,17 +152,18 @@ inline Scenario superseding(const Town& town) {
 
 // Two groups; the first is so full that entries which belong there lie in the second.
 struct Crowd {
-  std::vector<std::string> ids;  // twenty at home in group 0, one fingerprint
+  std::vector<std::string> ids;  // twenty at home in group 0; `alike`: of one fingerprint
   std::string late;              // the same, not there at first
 
-  Crowd() {
+  explicit Crowd(bool alike) {
     std::uint64_t at = 0;
     for (std::size_t i = 0; i <= 20; ++i) {
       std::string id;
       for (;; ++at) {
         id = "crowd-" + std::to_string(100'000 + at);
         const std::uint64_t hash = index_hash(id, kFirstSeed);
-        if (home_of(hash, 2).group == 0 && (hash >> 4 & 0x7F) == 5) break;
+        const bool is_five = (hash >> 4 & 0x7F) == 5;
+        if (home_of(hash, 2).group == 0 && (is_five == alike)) break;
       }
       ++at;
       if (i < 20)
@@ -253,9 +254,38 @@ inline Scenario clean_up_twice(const Town& town) {
   return s;
 }
 
+// Two shapes that fit into a half, and whose mixture does not: many slots, then many records.
+inline Scenario shapes_that_fit_apart(const Town& town) {
+  Scenario s = town.scenario("a half used for many slots, then for many records");
+  s.needs = {40, 64, FallbackKind::buckets, 2};
+  s.ids = {town.ann, town.moving};
+  for (const TableNeeds& needs : {TableNeeds{8, 64, FallbackKind::buckets, 2},
+                                  TableNeeds{8, 1'100, FallbackKind::buckets, 2}}) {
+    Phase begin = phase_of(Phase::Kind::begin_load, kFirstSeed);
+    begin.needs = needs;
+    Phase load = phase_of(Phase::Kind::load);
+    load.rows = rows_of(s.before);
+    s.phases.insert(s.phases.end(), {begin, load, phase_of(Phase::Kind::switch_over)});
+  }
+  return s;
+}
+
+inline Scenario crowded_clean_ups(const Crowd& crowd) {
+  Scenario s = crowd.scenario("two clean-ups of a chain of two groups", 17);
+  for (int i = 0; i < 2; ++i) {
+    s.phases.insert(s.phases.end(),
+                    {phase_of(Phase::Kind::begin_copy, kFirstSeed),
+                     phase_of(Phase::Kind::step_copy), phase_of(Phase::Kind::switch_over)});
+  }
+  s.phases.push_back(batch(remove_rows({{crowd.ids[16], 3}}), 3));
+  s.ids = {crowd.ids[16]};
+  return s;
+}
+
 inline std::vector<Scenario> all_scenarios() {
   const Town town;
-  const Crowd crowd;
+  const Crowd crowd(true);
+  const Crowd motley(false);
   return {insertion(town),
           update_in_place(town),
           update_through_record(town),
@@ -270,7 +300,9 @@ inline std::vector<Scenario> all_scenarios() {
           overflow(crowd),
           gap_in_chain(crowd),
           four_generations(town),
-          clean_up_twice(town)};
+          clean_up_twice(town),
+          shapes_that_fit_apart(town),
+          crowded_clean_ups(motley)};
 }
 
 }  // namespace fingerpost
