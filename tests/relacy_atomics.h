@@ -41,8 +41,8 @@ inline rl::memory_order relacy_order(std::memory_order order) {
 template <class T>
 class RelacyWord {
  public:
-  T load(std::memory_order order) const { return word_.load(relacy_order(order), $); }
-  void store(T value, std::memory_order order) { word_.store(value, relacy_order(order), $); }
+  T load(std::memory_order order) const { return word_.load(relacy_order(order), RL_INFO); }
+  void store(T value, std::memory_order order) { word_.store(value, relacy_order(order), RL_INFO); }
 
  private:
   rl::atomic<T> word_;
@@ -52,19 +52,21 @@ class RelacyWord {
 // and wakes under the same: a mutex and a condition do here what the futex does there.
 class RelacyWaitWord {
  public:
-  std::uint32_t load(std::memory_order order) const { return word_.load(relacy_order(order), $); }
+  std::uint32_t load(std::memory_order order) const {
+    return word_.load(relacy_order(order), RL_INFO);
+  }
   void store(std::uint32_t value, std::memory_order order) {
-    word_.store(value, relacy_order(order), $);
+    word_.store(value, relacy_order(order), RL_INFO);
   }
   void wait(std::uint32_t expected) {
-    mutex_.lock($);
-    if (word_.load(rl::mo_seq_cst, $) == expected) queue_.wait(mutex_, $);
-    mutex_.unlock($);
+    mutex_.lock(RL_INFO);
+    if (word_.load(rl::mo_seq_cst, RL_INFO) == expected) queue_.wait(mutex_, RL_INFO);
+    mutex_.unlock(RL_INFO);
   }
   void wake_all() {
-    mutex_.lock($);
-    queue_.notify_all($);
-    mutex_.unlock($);
+    mutex_.lock(RL_INFO);
+    queue_.notify_all(RL_INFO);
+    mutex_.unlock(RL_INFO);
   }
 
  private:
