@@ -11,14 +11,15 @@ namespace fingerpost {
 inline constexpr const char* kSampleDirectoryId = "0f000000-0000-4000-8000-000000000001";
 
 // Makes the directory, with 16 buckets and the shards alpha, beta and gamma.
-inline void make_sample_directory(const std::string& path) {
+inline void make_sample_directory(const std::string& path,
+                                  const std::string& id = kSampleDirectoryId) {
   SqliteDb db(path, SqliteDb::Mode::create);
   db.exec("PRAGMA journal_mode = WAL");
   const SqliteTransaction transaction(db, SqliteTransaction::Kind::write);
   db.exec(std::string(kSchemaSql));
   db.exec(std::string("INSERT INTO directory_layout (id, directory_id, buckets, fallback, "
                       "schema_version) VALUES (1, '") +
-          kSampleDirectoryId + "', 16, 'buckets', 1)");
+          id + "', 16, 'buckets', 1)");
   db.exec(
       "INSERT INTO shard_topology (shard_id, primary_address, replicas, region, weight, "
       "attributes) "
