@@ -21,6 +21,7 @@
 #include "shm/counters.h"
 #include "shm/segment_memory.h"
 #include "shm/status.h"
+#include "shm/table_needs.h"
 #include "shm/table_writer.h"
 #include "shm/topology_writer.h"
 #include "shm/wait_word.h"
@@ -35,14 +36,6 @@ struct Position {
   std::uint64_t replay_from = 0;  // lowest version of a row not applied; 0: none
 
   bool operator==(const Position&) const = default;
-};
-
-// What a generation has to hold.
-struct TableNeeds {
-  std::uint64_t entries = 0;
-  std::uint64_t record_words = 0;
-  FallbackKind fallback_kind = FallbackKind::none;
-  std::uint64_t fallback_count = 0;
 };
 
 enum class Applied : std::uint8_t {
@@ -357,13 +350,7 @@ template <class A>
 Status SegmentWriter<A>::begin(const TableNeeds& needs, std::uint64_t seed,
                                std::uint64_t incarnation, bool is_copy, bool isolated) {
   building_.reset();
-  Geometry geometry;
-  geometry.group_count = groups_for(needs.entries);
-  geometry.fallback_count = needs.fallback_count;
-  // Room for moves and late long ids besides what is known: a word for sixteen slots, at least 32
-  // KiB.
-  geometry.records_words = needs.record_words + needs.record_words / 4 +
-                           std::max<std::uint64_t>(4'096, geometry.group_count);
+  const Geometry geometry = geometry_for(needs);
   if (!geometry.plausible() || geometry.bytes() > memory_.plan().half_bytes) {
     return {Code::no_space, "a generation for " + std::to_string(needs.entries) +
                                 " entries needs " + std::to_string(geometry.bytes()) +
@@ -373,8 +360,7 @@ Status SegmentWriter<A>::begin(const TableNeeds& needs, std::uint64_t seed,
   }
   const unsigned half = live_ ? 1 - live_half_ : 0;
   auto& allocated = memory_.control().allocated[half];
-  const std::uint64_t bytes =
-      std::min(round_up(geometry.bytes(), kHugeBytes), memory_.plan().half_bytes);
+  const std::uint64_t bytes = std::min(reserved_for(geometry), memory_.plan().half_bytes);
   if (allocated.load(kAcquire) < bytes) {
     if (Status status = reserve_(half, bytes); !status.ok()) return status;
     allocated.store(bytes, kRelease);  // pairs: allocated
@@ -395,14 +381,10 @@ Status SegmentWriter<A>::begin(const TableNeeds& needs, std::uint64_t seed,
 template <class A>
 Status SegmentWriter<A>::begin_copy(const TableNeeds& extra, std::uint64_t seed) {
   TableNeeds needs;
-  const auto slots = static_cast<double>(live_->slot_count());
-  const auto live = static_cast<double>(live_->live());
   needs.entries = live_->live() + extra.entries;
-  if (extra.entries == 0) {  // the same size, or a quarter more
-    const double factor = live > kGrowLoad * slots ? 1.25 : 1.0;
-    needs.entries =
-        std::max(needs.entries, static_cast<std::uint64_t>(slots * factor * kLoadTarget) - 1);
-    needs.entries = std::min(needs.entries, std::max(memory_.plan().capacity, live_->live()));
+  if (extra.entries == 0) {
+    needs.entries = std::min(entries_of_next(live_->slot_count(), live_->live()),
+                             std::max(memory_.plan().capacity, live_->live()));
   }
   needs.record_words = live_->records_live() + extra.record_words;
   needs.fallback_kind = fallback_kind_;
