@@ -12,8 +12,8 @@ namespace fingerpost {
 
 inline constexpr std::chrono::milliseconds kDurationMax = std::chrono::hours(24 * 3'650);
 
-// From "250ms", "5s", "10m", "24h", "30d" or a plain number of seconds, up to ten years (so that it fits
-// as nanoseconds); nullopt for anything else.
+// From "250ms", "5s", "10m", "24h", "30d" or a plain number of seconds, up to ten years (so that it
+// fits as nanoseconds); nullopt for anything else.
 inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) noexcept {
   std::uint64_t number = 0;
   const auto [unit_at, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -206,8 +206,9 @@ TEST_CASE_FIXTURE(
       bucket + "'");
   CHECK(faults("entry_id,shard_id\nb,alpha\n") ==
         fmt::format(
-            "2: entry_id 'b': {} answers for it, and is FROZEN: finish or abort its move first\n",
-            bucket));
+            "2: {} answers for 'b', and is FROZEN on shard 'alpha' (epoch {}); no verb of ours "
+            "recorded its move: finish or abort it first\n",
+            bucket, directory->version()));
 }
 
 TEST_CASE_FIXTURE(Fixture, "the header is judged before any row") {

@@ -7,6 +7,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "syncer/duration.h"
+#include "tools/text.h"
+
 namespace fingerpost {
 
 CLI::App* add_verb(CLI::App& parent, const std::string& name, const std::string& description,
@@ -25,6 +28,24 @@ CLI::App* add_directory_verb(CLI::App& parent, const std::string& name,
                    "The directory: sqlite:PATH or PATH (else $FINGERPOST_DIRECTORY)")
       ->type_name("URL");
   return verb;
+}
+
+CLI::Option* add_duration_option(CLI::App& verb, const std::string& name,
+                                 std::chrono::milliseconds& time, const std::string& description,
+                                 const std::string& default_text) {
+  return verb
+      .add_option_function<std::string>(
+          name,
+          [&time, name](const std::string& text) {
+            const auto parsed = parse_duration(text);
+            if (!parsed) {
+              throw CLI::ValidationError(
+                  name, in_quotes(text) + " is no duration: a number and ms, s, m, h or d");
+            }
+            time = *parsed;
+          },
+          fmt::format("{} (default {})", description, default_text))
+      ->type_name("DURATION");
 }
 
 void run_verb(Context& context, const std::function<Status()>& body) {
@@ -72,6 +93,11 @@ void report_error(const Context& context, const Status& status) {
   std::cerr << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
+void answer_no(Context& context, const std::string& message) {
+  report_error(context, {Code::absent, message});
+  context.answer(ExitStatus::no);
+}
+
 void print_json(const nlohmann::json& object) {
   std::cout << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
@@ -82,6 +108,17 @@ void print_version(const Context& context, std::uint64_t version) {
   } else {
     std::cout << "version " << version << '\n';
   }
+}
+
+Status answer_version(Context& context, const Result<std::uint64_t>& version) {
+  if (version) {
+    print_version(context, *version);
+  } else if (version.status().code() == Code::absent) {
+    answer_no(context, version.status().message());
+  } else {
+    return version.status();
+  }
+  return {};
 }
 
 }  // namespace fingerpost

@@ -6,14 +6,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "shm/status.h"
-#include "tools/directory.h"
 #include "syncer/exit_status.h"
+#include "tools/directory.h"
 
 namespace fingerpost {
 
@@ -35,6 +36,11 @@ CLI::App* add_directory_verb(CLI::App& parent, const std::string& name,
                              const std::string& description, const std::string& example,
                              Context& context);
 
+// An option that takes "15m"; what `time` holds is the default. `default_text`: that as typed.
+CLI::Option* add_duration_option(CLI::App& verb, const std::string& name,
+                                 std::chrono::milliseconds& time, const std::string& description,
+                                 const std::string& default_text);
+
 // Runs a verb's body. What it returns or throws becomes the exit status and the line on stderr.
 void run_verb(Context& context, const std::function<Status()>& body);
 // The same with the directory opened.
@@ -46,10 +52,17 @@ Result<std::string> directory_url(const Context& context);
 // One line on stderr, not yet an answer.
 void report_error(const Context& context, const Status& status);
 
+// A definite no: that line, and exit status 1.
+void answer_no(Context& context, const std::string& message);
+
 // One JSON object as a line on stdout. Bytes that are not UTF-8 are replaced.
 void print_json(const nlohmann::json& object);
 
 // "version 123", or {"version":123}: the end of every verb that changes something.
 void print_version(const Context& context, std::uint64_t version);
+
+// Prints the version; a thing that is not there is a definite no, unlike a directory that is not
+// there; any other Status is handed back.
+Status answer_version(Context& context, const Result<std::uint64_t>& version);
 
 }  // namespace fingerpost

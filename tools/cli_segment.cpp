@@ -22,18 +22,8 @@ void add_segment_name(CLI::App& verb, std::string& name) {
 }
 
 void add_timeout(CLI::App& verb, std::chrono::milliseconds& timeout, const std::string& what_for) {
-  verb.add_option_function<std::string>(
-          "--timeout",
-          [&timeout](const std::string& text) {
-            const auto parsed = parse_duration(text);
-            if (!parsed) {
-              throw CLI::ValidationError(
-                  "--timeout", in_quotes(text) + " is no duration: a number and ms, s, m or h");
-            }
-            timeout = *parsed;
-          },
-          fmt::format("{} (default {}s)", what_for, timeout.count() / 1'000))
-      ->type_name("DURATION");
+  add_duration_option(verb, "--timeout", timeout, what_for,
+                      fmt::format("{}s", timeout.count() / 1'000));
 }
 
 nlohmann::json text_or_null(std::string_view text) {

@@ -66,20 +66,6 @@ ShardSpec named(const std::string& name) {
   return spec;
 }
 
-Status answer_version(const Context& context, const Result<std::uint64_t>& version) {
-  if (!version) return version.status();
-  print_version(context, *version);
-  return {};
-}
-
-// A shard that is not there is a definite no, unlike a directory that is not there.
-Status answer_version_or_no(Context& context, const Result<std::uint64_t>& version) {
-  if (version || version.status().code() != Code::absent) return answer_version(context, version);
-  report_error(context, version.status());
-  context.answer(ExitStatus::no);
-  return {};
-}
-
 void print_shard(const Context& context, const ShardRow& row) {
   const ShardSpec& spec = row.spec;
   if (context.json) {
@@ -135,7 +121,7 @@ void register_shard_verbs(CLI::App& app, Context& context) {
     run_directory_verb(context, [&](Directory& directory) -> Status {
       const Result<ShardEdit> edit = edit_of(*set, *set_flags);
       if (!edit) return edit.status();
-      return answer_version_or_no(context, set_shard(directory, set_flags->name, *edit));
+      return answer_version(context, set_shard(directory, set_flags->name, *edit));
     });
   });
 
@@ -159,7 +145,7 @@ void register_shard_verbs(CLI::App& app, Context& context) {
   remove->add_option("NAME", *removed, "The shard")->required();
   remove->callback([removed, &context] {
     run_directory_verb(context, [&](Directory& directory) {
-      return answer_version_or_no(context, remove_shard(directory, *removed));
+      return answer_version(context, remove_shard(directory, *removed));
     });
   });
 }

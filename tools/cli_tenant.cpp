@@ -1,4 +1,4 @@
-// fingerpost tenant create|get|list|delete
+// fingerpost tenant create|get|list|delete|forget|purge
 #include <fmt/format.h>
 
 #include <iostream>
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli_verbs.h"
+#include "tools/directory_removals.h"
 #include "tools/directory_tenants.h"
 #include "tools/text.h"
 
@@ -24,11 +25,6 @@ void print_tenant(const Context& context, const TenantRow& row) {
   }
   std::cout << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", row.id, row.shard, row.state, row.target,
                            row.epoch, row.updated_at);
-}
-
-void answer_no(Context& context, const std::string& message) {
-  report_error(context, {Code::absent, message});
-  context.answer(ExitStatus::no);
 }
 
 void get(Context& context, Directory& directory, const std::string& id) {
@@ -60,10 +56,7 @@ void register_create(CLI::App& tenant, Context& context) {
       ->required();
   create->callback([flags, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
-      const Result<std::uint64_t> version = create_tenant(directory, flags->id, flags->shard);
-      if (!version) return version.status();
-      print_version(context, *version);
-      return {};
+      return answer_version(context, create_tenant(directory, flags->id, flags->shard));
     });
   });
 }
@@ -110,16 +103,67 @@ void register_delete(CLI::App& tenant, Context& context) {
   verb->add_option("ID", *id, "The tenant")->required();
   verb->callback([id, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
-      const Result<std::uint64_t> version = delete_tenant(directory, *id);
-      if (version) {
-        print_version(context, *version);
-      } else if (version.status().code() == Code::absent) {
-        answer_no(context, version.status().message());
-      } else {
-        return version.status();
-      }
-      return {};
+      return answer_version(context, delete_tenant(directory, *id));
     });
+  });
+}
+
+void register_forget(CLI::App& tenant, Context& context) {
+  auto id = std::make_shared<std::string>();
+  CLI::App* verb = add_directory_verb(
+      tenant, "forget",
+      "Remove a tenant's own entry where its bucket, or the hash rule, names the same shard. "
+      "Refused where it does not, and while either is being moved",
+      "fingerpost tenant forget acme", context);
+  verb->add_option("ID", *id, "The tenant")->required();
+  verb->callback([id, &context] {
+    run_directory_verb(context, [&](Directory& directory) -> Status {
+      return answer_version(context, forget_tenant(directory, *id));
+    });
+  });
+}
+
+struct PurgeFlags {
+  std::string id;
+  bool all = false;
+  std::chrono::milliseconds retention = std::chrono::hours(24 * 30);
+};
+
+Status purge(Context& context, Directory& directory, const PurgeFlags& flags) {
+  if (!flags.all) {
+    return answer_version(context, purge_tenant(directory, flags.id, flags.retention));
+  }
+  const PurgeReport report = purge_all(directory, flags.retention);
+  if (context.json) {
+    print_json({{"purged", report.purged}, {"held", report.held}, {"version", report.version}});
+    return {};
+  }
+  std::cout << fmt::format("purged {}, {} left since their bucket is being moved\n", report.purged,
+                           report.held);
+  print_version(context, report.version);
+  return {};
+}
+
+void register_purge(CLI::App& tenant, Context& context) {
+  auto flags = std::make_shared<PurgeFlags>();
+  CLI::App* verb = add_directory_verb(
+      tenant, "purge",
+      "Remove what has been DELETED for long enough. The id is unknown from then on, or resolves "
+      "by its bucket or the hash rule again",
+      "fingerpost tenant purge acme\n  fingerpost tenant purge --all --retention 90d", context);
+  CLI::Option* id = verb->add_option("ID", flags->id, "The tenant");
+  CLI::Option* all = verb->add_flag("--all", flags->all, "Every tenant for which it is time");
+  id->excludes(all);
+  add_duration_option(*verb, "--retention", flags->retention, "Only what is DELETED so long",
+                      "30d");
+  verb->callback([flags, &context] {
+    if (flags->id.empty() && !flags->all) {
+      report_error(context, {Code::refused, "tenant purge needs an ID, or --all"});
+      context.answer(ExitStatus::usage);
+      return;
+    }
+    run_directory_verb(
+        context, [&](Directory& directory) -> Status { return purge(context, directory, *flags); });
   });
 }
 
@@ -132,6 +176,8 @@ void register_tenant_verbs(CLI::App& app, Context& context) {
   register_get(*tenant, context);
   register_list(*tenant, context);
   register_delete(*tenant, context);
+  register_forget(*tenant, context);
+  register_purge(*tenant, context);
 }
 
 }  // namespace fingerpost

@@ -9,10 +9,14 @@ void register_init_verb(CLI::App& app, Context& context);
 void register_shard_verbs(CLI::App& app, Context& context);
 void register_bucket_verbs(CLI::App& app, Context& context);
 void register_tenant_verbs(CLI::App& app, Context& context);
+void register_move_verbs(CLI::App& app, Context& context);
+void register_history_verb(CLI::App& app, Context& context);
+void register_directory_verbs(CLI::App& app, Context& context);
 void register_import_verb(CLI::App& app, Context& context);
 void register_resolve_verb(CLI::App& app, Context& context);
 void register_status_verb(CLI::App& app, Context& context);
 void register_check_verb(CLI::App& app, Context& context);
+void register_size_verb(CLI::App& app, Context& context);
 void register_wait_verb(CLI::App& app, Context& context);
 void register_snapshot_verbs(CLI::App& app, Context& context);
 

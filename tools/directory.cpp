@@ -70,11 +70,12 @@ std::string Directory::bucket_of(std::string_view tenant) const {
   return fmt::format("{}{}", kBucketPrefix, placement_hash(tenant) % layout_.buckets);
 }
 
-DirectoryChange::DirectoryChange(Directory& directory, std::string_view verb, std::string_view note)
+DirectoryChange::DirectoryChange(Directory& directory, std::string_view verb, std::string_view note,
+                                 std::string_view who)
     : directory_(directory), transaction_(directory.db(), SqliteTransaction::Kind::write) {
   SqliteStatement insert = directory_.db().prepare(
       "INSERT INTO directory_session (id, who, verb, note) VALUES (1, ?, ?, nullif(?, ''))");
-  insert.bind(this_user(), verb, note).run();
+  insert.bind(who.empty() ? this_user() : std::string(who), verb, note).run();
 }
 
 std::uint64_t DirectoryChange::commit() {

@@ -1,6 +1,6 @@
 // An open directory, and one change of it by a verb. What the verbs share; each family of verbs is
 // a file of its own beside this one (directory_init, directory_shards, directory_buckets,
-// directory_tenants, import_csv).
+// directory_tenants, directory_moves, directory_removals, directory_history, import_csv).
 //
 // Not thread-safe. What the input or the stored rows do not allow comes back as a Status (refused,
 // conflict); what SQLite cannot do is thrown as SqliteError.
@@ -43,8 +43,10 @@ class Directory {
 // triggers, and is rolled back unless committed.
 class DirectoryChange {
  public:
-  // `verb`: as typed, "tenant create". `note`: what history shall remember besides.
-  DirectoryChange(Directory& directory, std::string_view verb, std::string_view note = {});
+  // `verb`: as typed, "tenant create". `note`: what history shall remember besides. `who`: empty
+  // for this_user().
+  DirectoryChange(Directory& directory, std::string_view verb, std::string_view note = {},
+                  std::string_view who = {});
 
   // The version that readers must have reached to see this change; if nothing changed, the one
   // before.

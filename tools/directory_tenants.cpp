@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "shm/hash.h"
 #include "shm/tenant_id.h"
 #include "tools/directory_shards.h"
 #include "tools/text.h"
@@ -10,53 +9,9 @@
 namespace fingerpost {
 namespace {
 
-constexpr std::string_view kColumns = "entry_id, shard_id, state, target_shard, epoch, updated_at";
-
 Status check_id(std::string_view id) {
   if (const auto why = why_not_tenant_id(id)) {
     return {Code::refused, "tenant id " + in_quotes(id) + " " + std::string(*why)};
-  }
-  return {};
-}
-
-TenantRow row_of(const SqliteStatement& select) {
-  return {std::string(select.text(0)),
-          std::string(select.text(1)),
-          std::string(select.text(2)),
-          std::string(select.text(3)),
-          select.number(4),
-          std::string(select.text(5))};
-}
-
-std::optional<TenantRow> find_entry(Directory& directory, std::string_view id) {
-  SqliteStatement select = directory.db().prepare(
-      fmt::format("SELECT {} FROM shard_directory WHERE entry_id = ?", kColumns));
-  if (!select.bind(id).step()) return std::nullopt;
-  return row_of(select);
-}
-
-bool is_moving(const TenantRow& row) {
-  return row.state != "ACTIVE" && row.state != "DELETED";
-}
-
-Status moving(const TenantRow& row) {
-  return {Code::conflict,
-          fmt::format("{} is {} on shard {} (epoch {}): finish or abort its move first",
-                      in_quotes(row.id), row.state, in_quotes(row.shard), row.epoch)};
-}
-
-// The shard that answers for an id without an entry of its own; empty if none does.
-std::string fallback_shard(Directory& directory, std::string_view id) {
-  const DirectoryLayout& layout = directory.layout();
-  switch (layout.fallback) {
-    case Fallback::none:
-      return {};
-    case Fallback::buckets: {
-      const auto bucket = find_entry(directory, directory.bucket_of(id));
-      return bucket ? bucket->shard : std::string();
-    }
-    case Fallback::hash:
-      return layout.hash_shards[placement_hash(id) % layout.hash_shards.size()];
   }
   return {};
 }
@@ -76,16 +31,6 @@ Result<std::optional<TenantRow>> get_tenant(Directory& directory, std::string_vi
   return find_entry(directory, id);
 }
 
-Status check_bucket_at_rest(Directory& directory, std::string_view bucket, std::string_view id) {
-  if (bucket.empty()) return {};
-  const auto row = find_entry(directory, bucket);
-  if (!row || !is_moving(*row)) return {};
-  return {Code::conflict,
-          fmt::format(
-              "{} answers for {}, and is {} on shard {} (epoch {}): finish or abort its move first",
-              row->id, in_quotes(id), row->state, in_quotes(row->shard), row->epoch)};
-}
-
 Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
                                     std::string_view shard) {
   if (Status status = check_id(id); !status.ok()) return status;
@@ -97,9 +42,14 @@ Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
   if (!known.bind(shard).step())
     return Status(Code::refused, "there is no shard " + in_quotes(shard));
   const auto row = find_entry(directory, id);
+  if (row && row->state != "DELETED" && row->shard != shard) {
+    return Status(
+        Code::conflict,
+        fmt::format("tenant {} exists on shard {} (state {}, epoch {}); only a move changes that",
+                    in_quotes(id), in_quotes(row->shard), row->state, row->epoch));
+  }
+  if (Status status = check_at_rest(directory, id); !status.ok()) return status;
   if (!row) {
-    if (Status status = check_bucket_at_rest(directory, directory.bucket_of(id), id); !status.ok())
-      return status;
     directory.db()
         .prepare("INSERT INTO shard_directory (entry_id, shard_id) VALUES (?, ?)")
         .bind(id, shard)
@@ -111,13 +61,6 @@ Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
             "entry_id = ?")
         .bind(shard, id)
         .run();
-  } else if (row->shard != shard) {
-    return Status(
-        Code::conflict,
-        fmt::format("tenant {} exists on shard {} (state {}, epoch {}); only a move changes that",
-                    in_quotes(id), in_quotes(row->shard), row->state, row->epoch));
-  } else if (is_moving(*row)) {
-    return moving(*row);
   }
   return change.commit();
 }
@@ -125,9 +68,8 @@ Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
 Result<std::uint64_t> delete_tenant(Directory& directory, std::string_view id) {
   if (Status status = check_id(id); !status.ok()) return status;
   DirectoryChange change(directory, "tenant delete");
-  const auto row = find_entry(directory, id);
-  if (row) {
-    if (is_moving(*row)) return moving(*row);
+  if (Status status = check_at_rest(directory, id); !status.ok()) return status;
+  if (find_entry(directory, id)) {
     directory.db()
         .prepare(
             "UPDATE shard_directory SET state = 'DELETED', target_shard = NULL WHERE entry_id = ?")
@@ -137,8 +79,6 @@ Result<std::uint64_t> delete_tenant(Directory& directory, std::string_view id) {
   }
   const std::string shard = fallback_shard(directory, id);
   if (shard.empty()) return Status(Code::absent, "there is no tenant " + in_quotes(id));
-  if (Status status = check_bucket_at_rest(directory, directory.bucket_of(id), id); !status.ok())
-    return status;
   directory.db()
       .prepare("INSERT INTO shard_directory (entry_id, shard_id, state) VALUES (?, ?, 'DELETED')")
       .bind(id, shard)
@@ -156,10 +96,10 @@ void list_tenants(Directory& directory, const TenantPage& page,
                                          "AND NOT (entry_id >= 'bucket:' AND entry_id < 'bucket;') "
                                          "AND NOT (entry_id >= 'part:' AND entry_id < 'part;') "
                                          "ORDER BY entry_id LIMIT ?4",
-                                         kColumns));
+                                         kEntryColumns));
   select.bind(page.prefix, page.after, end,
               page.limit == 0 ? std::int64_t{-1} : static_cast<std::int64_t>(page.limit));
-  while (select.step()) take(row_of(select));
+  while (select.step()) take(tenant_row_of(select));
 }
 
 }  // namespace fingerpost

@@ -12,17 +12,9 @@
 
 #include "shm/status.h"
 #include "tools/directory.h"
+#include "tools/directory_entry.h"
 
 namespace fingerpost {
-
-struct TenantRow {
-  std::string id;
-  std::string shard;
-  std::string state;
-  std::string target;  // empty: none
-  std::uint64_t epoch = 0;
-  std::string updated_at;
-};
 
 // nullopt inside: the id has no entry of its own.
 Result<std::optional<TenantRow>> get_tenant(Directory& directory, std::string_view id);
@@ -48,8 +40,5 @@ struct TenantPage {
 // directory.
 void list_tenants(Directory& directory, const TenantPage& page,
                   const std::function<void(const TenantRow&)>& take);
-
-// Refused, naming the entry, while the bucket that answers for `id` is being moved.
-Status check_bucket_at_rest(Directory& directory, std::string_view bucket, std::string_view id);
 
 }  // namespace fingerpost

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "shm/tenant_id.h"
+#include "tools/directory_entry.h"
 #include "tools/directory_shards.h"
 #include "tools/text.h"
 
@@ -268,15 +269,13 @@ class Import {
 
   void compare_moving_buckets() {
     SqliteStatement select = db().prepare(
-        "SELECT s.line, s.entry_id, b.entry_id, b.state FROM main.shard_directory AS b "
+        "SELECT s.line, s.entry_id FROM main.shard_directory AS b "
         "JOIN temp.staged AS s ON s.bucket = b.entry_id "
-        "WHERE b.entry_id >= 'bucket:' AND b.entry_id < 'bucket;' AND b.state <> 'ACTIVE' "
+        "WHERE b.entry_id >= 'bucket:' AND b.entry_id < 'bucket;' AND (b.state <> 'ACTIVE' "
+        "OR EXISTS (SELECT 1 FROM main.directory_move AS m WHERE m.entry_id = b.entry_id)) "
         "AND NOT EXISTS (SELECT 1 FROM main.shard_directory AS d WHERE d.entry_id = s.entry_id)");
     while (select.step()) {
-      faults_.add(
-          select.number(0),
-          fmt::format("entry_id {}: {} answers for it, and is {}: finish or abort its move first",
-                      in_quotes(select.text(1)), select.text(2), select.text(3)));
+      faults_.add(select.number(0), check_at_rest(directory_, select.text(1)).message());
     }
   }
 

@@ -47,10 +47,14 @@ int main(int argc, char** argv) {
   register_shard_verbs(app, context);
   register_bucket_verbs(app, context);
   register_tenant_verbs(app, context);
+  register_move_verbs(app, context);
+  register_history_verb(app, context);
+  register_directory_verbs(app, context);
   register_import_verb(app, context);
   register_resolve_verb(app, context);
   register_status_verb(app, context);
   register_check_verb(app, context);
+  register_size_verb(app, context);
   register_wait_verb(app, context);
   register_snapshot_verbs(app, context);
   try {

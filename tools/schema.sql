@@ -106,6 +106,15 @@ CREATE TABLE directory_move (
   epoch INTEGER NOT NULL  -- the entry's epoch after the last step: the next one compares and sets
 ) STRICT, WITHOUT ROWID;
 
+-- What the steps of moves committed, by token: a mover whose COMMIT went unanswered asks here whether it was done.
+CREATE TABLE directory_move_step (
+  token TEXT NOT NULL,
+  step TEXT NOT NULL CHECK (step IN ('mark', 'freeze', 'flip', 'abort')),
+  entry_id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  PRIMARY KEY (token, step)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE directory_split (
   entry_id TEXT NOT NULL PRIMARY KEY,
   parts INTEGER NOT NULL CHECK (parts BETWEEN 2 AND 1024),
