@@ -16,6 +16,7 @@ void register_import_verb(CLI::App& app, Context& context);
 void register_resolve_verb(CLI::App& app, Context& context);
 void register_status_verb(CLI::App& app, Context& context);
 void register_check_verb(CLI::App& app, Context& context);
+void register_size_verb(CLI::App& app, Context& context);
 void register_wait_verb(CLI::App& app, Context& context);
 void register_snapshot_verbs(CLI::App& app, Context& context);
 

@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   register_resolve_verb(app, context);
   register_status_verb(app, context);
   register_check_verb(app, context);
+  register_size_verb(app, context);
   register_wait_verb(app, context);
   register_snapshot_verbs(app, context);
   try {
