@@ -107,11 +107,15 @@ class Step {
   const std::string& token() const noexcept { return token_; }
   const std::string& who() const noexcept { return who_; }
 
-  // The answer if this very step was committed before with the token that was given.
+  // The answer if this very step was committed before with the token that was given, and still
+  // holds: a freeze that somebody ended since is no freeze.
   std::optional<MoveStep> repeated() {
     if (token_.empty()) return std::nullopt;
     const auto before = committed(directory_, token_, step_);
     if (!before || before->entry != entry_) return std::nullopt;
+    const bool closes = step_ == kFlip || step_ == kAbort;
+    const bool open = move_ && move_->token == token_ && row_ && row_->epoch == move_->epoch;
+    if (!closes && !open) return std::nullopt;
     return MoveStep{before->version, token_};
   }
 
@@ -255,9 +259,9 @@ void insert_move(Directory& directory, const Step& step, std::string_view entry,
 // A repeat of a mark, or why there cannot be one while a move is open or under this token.
 Result<MoveStep> mark_again(Step& step, std::string_view to) {
   const auto before = step.repeated();
-  const bool same = before && step.move() && step.move()->token == before->token;
-  if (same && step.move()->target == to) return *before;
-  if (same) return step.refusal(fmt::format("this token's move does not go to {}", in_quotes(to)));
+  if (before && step.move()->target == to) return *before;
+  if (before)
+    return step.refusal(fmt::format("this token's move does not go to {}", in_quotes(to)));
   if (step.token().empty()) return step.refusal();
   if (Status status = step.hold(); !status.ok()) return status;
   return step.refusal("a token is given to repeat a mark, and drawn for a new one");
