@@ -25,7 +25,6 @@
 #include "syncer/sqlite_db.h"
 #include "syncer/table_fill.h"
 #include "syncer/wall_clock.h"
-#include "tools/directory_init.h"
 
 namespace fingerpost::bench {
 namespace {
@@ -81,7 +80,7 @@ void run_program(std::vector<std::string> words) {
 class Origin {
  public:
   Origin() {
-    checked(init_directory(directory(), {}));
+    run_program({FINGERPOST, "init", "--directory", directory()});
     SqliteDb db(folder_.file("directory.db"), SqliteDb::Mode::read_write);
     for (const ShardSpec& shard : shards()) {
       db.prepare("INSERT INTO shard_topology (shard_id, primary_address) VALUES (?, ?)")

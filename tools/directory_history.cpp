@@ -27,7 +27,8 @@ Result<std::vector<EntryChange>> entry_history(Directory& directory, std::string
       "FROM directory_history WHERE entry_id = ? ORDER BY version");
   select.bind(entry);
   std::vector<EntryChange> changes;
-  std::optional<std::int64_t> frozen_since;
+  bool was_frozen = false;
+  std::int64_t frozen_since = 0;
   while (select.step()) {
     EntryChange change;
     change.version = select.number(0);
@@ -38,12 +39,11 @@ Result<std::vector<EntryChange>> entry_history(Directory& directory, std::string
     change.verb = select.text(9);
     change.note = select.text(10);
     const bool frozen = change.after.state == "FROZEN";
-    if (frozen && !frozen_since) frozen_since = select.integer(11);
-    if (!frozen && frozen_since) {
-      // The clock of the database may have been set back between.
-      change.frozen_ms = std::max<std::int64_t>(0, select.integer(11) - *frozen_since);
-      frozen_since.reset();
-    }
+    const std::int64_t at_ms = select.integer(11);
+    if (frozen && !was_frozen) frozen_since = at_ms;
+    // The clock of the database may have been set back between.
+    if (!frozen && was_frozen) change.frozen_ms = std::max<std::int64_t>(0, at_ms - frozen_since);
+    was_frozen = frozen;
     changes.push_back(std::move(change));
   }
   return changes;

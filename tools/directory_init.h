@@ -6,12 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "shm/layout.h"
 #include "shm/status.h"
 #include "syncer/batch.h"
 
 namespace fingerpost {
-
-inline constexpr std::uint32_t kBucketsMax = 1'048'576;  // the schema checks it too
 
 struct InitOptions {
   Fallback fallback = Fallback::none;
