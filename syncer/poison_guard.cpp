@@ -66,7 +66,7 @@ std::uint64_t PoisonGuard::screen(Batch& batch, const SegmentWriter<StdAtomics>&
   std::size_t kept = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i]) {
-      quarantine.put(batch.rows[i].id, batch.rows[i].epoch, kWhyWithheld);
+      quarantine.put(batch.rows[i], kWhyWithheld);
     } else {
       batch.rows[kept++] = batch.rows[i];
     }
@@ -75,7 +75,7 @@ std::uint64_t PoisonGuard::screen(Batch& batch, const SegmentWriter<StdAtomics>&
   kept = 0;
   for (std::size_t i = 0; i < removals.size(); ++i) {
     if (removals[i]) {
-      quarantine.put(batch.removals[i].id, batch.removals[i].version, kWhyWithheld);
+      quarantine.put(batch.removals[i], kWhyWithheld);
     } else {
       batch.removals[kept++] = batch.removals[i];
     }

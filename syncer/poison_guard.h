@@ -3,7 +3,7 @@
 // is served.
 //
 // Never held back: additions, FROZEN and MIGRATING, topology, and whatever a verb recorded. Held
-// back rows are quarantined, so they come again with every sync until an approval names a version
+// back rows are quarantined, so they come again until an approval names a version
 // at or above theirs.
 //
 // One thread.

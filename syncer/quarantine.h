@@ -1,15 +1,16 @@
-// Rows that could not be applied: kept in mind, never dropped. The published version advances past
-// them; replay_from, the lowest version among them, does not, so whoever goes on from here reads
-// them again.
+// Rows that could not be applied: kept whole, never dropped. The published version advances past
+// them; replay_from, the lowest version among them, does not, so whoever goes on from the segment
+// or a snapshot alone reads them again.
 //
 // Not thread-safe.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+
+#include "syncer/batch.h"
 
 namespace fingerpost {
 
@@ -21,29 +22,26 @@ class Quarantine {
   struct Row {
     std::uint64_t version = 0;
     std::string why;
+    bool is_removal = false;
+    bool by_verb = false;
+    std::string shard;  // these three of a row only
+    std::string state;
+    std::string target;
   };
 
-  void put(std::string_view id, std::uint64_t version, std::string_view why) {
-    rows_[std::string(id)] = {version, std::string(why)};
-  }
-  void release(std::string_view id) {
-    if (const auto found = rows_.find(id); found != rows_.end()) rows_.erase(found);
-  }
+  void put(const EntryRow& row, std::string_view why);
+  void put(const Removal& removal, std::string_view why);
+  void release(std::string_view id);
   void clear() { rows_.clear(); }
-  bool holds(std::string_view id) const { return rows_.find(id) != rows_.end(); }
-  std::uint64_t count_of(std::string_view why) const {
-    return static_cast<std::uint64_t>(std::count_if(
-        rows_.begin(), rows_.end(), [&](const auto& row) { return row.second.why == why; }));
-  }
 
+  // Puts everything that is held in front of what `batch` brings, so that it is tried again, but
+  // for the ids that `batch` says something newer of: those are released.
+  void replay_into(Batch& batch);
+
+  bool holds(std::string_view id) const { return rows_.find(id) != rows_.end(); }
+  std::uint64_t count_of(std::string_view why) const;
   // 0: nothing to replay.
-  std::uint64_t replay_from() const {
-    std::uint64_t lowest = 0;
-    for (const auto& [id, row] : rows_) {
-      if (lowest == 0 || row.version < lowest) lowest = row.version;
-    }
-    return lowest;
-  }
+  std::uint64_t replay_from() const;
   const std::map<std::string, Row, std::less<>>& rows() const { return rows_; }
 
  private:

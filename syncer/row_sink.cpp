@@ -68,12 +68,12 @@ Status RowSink::apply(const Batch& batch) {
 
 void RowSink::apply_row(const EntryRow& row, const RowPlace& place) {
   if (!place.why_not.empty()) {
-    quarantine_.put(row.id, row.epoch, place.why_not);
+    quarantine_.put(row, place.why_not);
     return;
   }
   const RowRoute routed = route_row(row, place.bucket.has_value(), writer().topology());
   if (!routed.why_not.empty()) {
-    quarantine_.put(row.id, row.epoch, routed.why_not);
+    quarantine_.put(row, routed.why_not);
     return;
   }
   const auto store = [&] {
@@ -98,13 +98,13 @@ void RowSink::settle(Applied applied, const EntryRow& row, const std::function<A
       quarantine_.release(row.id);
       break;
     case Applied::full:
-      quarantine_.put(row.id, row.epoch, kWhyFull);
+      quarantine_.put(row, kWhyFull);
       break;
     case Applied::refused:
-      quarantine_.put(row.id, row.epoch, kWhyChain);
+      quarantine_.put(row, kWhyChain);
       break;
     case Applied::no_room:
-      quarantine_.put(row.id, row.epoch, kWhyNoMemory);
+      quarantine_.put(row, kWhyNoMemory);
       break;
   }
 }
@@ -182,7 +182,7 @@ Status RowSink::load(const EntryRow& row, const DirectoryLayout& layout) {
                               ? route_row(row, place.bucket.has_value(), writer().topology())
                               : RowRoute{{}, place.why_not};
   if (!routed.why_not.empty()) {
-    quarantine_.put(row.id, row.epoch, routed.why_not);
+    quarantine_.put(row, routed.why_not);
     return {};
   }
   const Applied applied = place.bucket ? writer().load_fallback(*place.bucket, routed.route)
@@ -192,7 +192,7 @@ Status RowSink::load(const EntryRow& row, const DirectoryLayout& layout) {
     case Applied::not_newer:
       return {};
     case Applied::full:
-      quarantine_.put(row.id, row.epoch, kWhyFull);
+      quarantine_.put(row, kWhyFull);
       return {};
     case Applied::no_room:
       return {Code::no_space,

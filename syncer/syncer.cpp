@@ -15,6 +15,7 @@ constexpr std::chrono::milliseconds kSlice{1};
 constexpr std::chrono::milliseconds kBeatEvery{500};  // a quarter of what readers call late
 constexpr std::chrono::seconds kRetryMax{10};  // between two looks at a source that does not answer
 constexpr std::chrono::seconds kRebuildRetry{10};  // after memory was refused
+constexpr std::chrono::seconds kReplayEvery{10};   // of quarantined rows, if nothing changed
 constexpr std::chrono::milliseconds kDiskWait{5};  // between two looks at writes in flight
 
 }  // namespace
@@ -192,7 +193,8 @@ void Syncer::sync() {
     return;
   }
   if (rebuilding_) begin_rebuild();
-  if (quarantine_.rows().empty() && topology_known_ && !behind_) {
+  const bool replay_is_due = !quarantine_.rows().empty() && Clock::now() >= next_replay_;
+  if (!replay_is_due && topology_known_ && !behind_) {
     const auto changed = source_->may_have_changed();
     if (!changed.ok()) {
       source_failed(changed.status(), SourceState::unavailable);
@@ -218,7 +220,10 @@ Position Syncer::position_of(const Cursor& end) const {
 void Syncer::read_and_apply() {
   auto& writer = segment_->writer();
   const Position at = writer.position();
-  const auto batch = source_->read_changes({at.version, at.nonce}, at.replay_from);
+  // Rows that this syncer has quarantined it knows; an earlier one's must be read again.
+  const bool knows_quarantined = at.replay_from == quarantine_.replay_from();
+  const auto batch =
+      source_->read_changes({at.version, at.nonce}, knows_quarantined ? 0 : at.replay_from);
   if (!batch.ok()) {
     source_failed(batch.status(), batch.status().code() == Code::refused
                                       ? SourceState::refused
@@ -239,6 +244,7 @@ void Syncer::read_and_apply() {
   if (!reload) {
     withheld_reload_.reset();
     withheld_entries_ = 0;
+    if (knows_quarantined) replay_quarantined(**batch);
     apply(**batch);
   } else if (reload_is_withheld(**batch)) {
     freshness_.source = SourceState::ok;  // it answers; the data ages all the same
@@ -246,6 +252,16 @@ void Syncer::read_and_apply() {
   } else {
     begin_reload(reload->incarnation, reload->why);
   }
+}
+
+void Syncer::replay_quarantined(Batch& batch) {
+  // What holds a row back is a shard unknown, room or approval lacking: without news of these there
+  // is no hurry.
+  const bool news = batch.topology || !batch.removals.empty() || batch.approved != approved_;
+  if (!news && Clock::now() < next_replay_) return;
+  approved_ = batch.approved;
+  next_replay_ = Clock::now() + kReplayEvery;
+  quarantine_.replay_into(batch);
 }
 
 std::optional<Syncer::Reload> Syncer::reload_for(const Batch& batch, const Position& at) const {

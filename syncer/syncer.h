@@ -129,6 +129,7 @@ class Syncer {
   Status beat();
   void sync();
   void read_and_apply();
+  void replay_quarantined(Batch& batch);
   void apply(Batch& batch);
   Status publish_topology(const Batch& batch);
   // Why what was read cannot be applied to what is served, if so, and as which incarnation it is
@@ -176,6 +177,7 @@ class Syncer {
   std::int64_t last_sync_unix_ns_ = 0;
   std::uint64_t snapshot_version_ = 0;           // of the last one written or loaded
   std::vector<std::string> rejected_snapshots_;  // since the start
+  std::uint64_t approved_ = 0;                   // at the last replay of quarantined rows
   std::uint64_t record_words_ = 0;               // what the last fill found too small, doubled
   bool topology_known_ = false;                  // read whole since the start
   bool behind_ = false;  // what was read last is not applied yet, and must be read again
@@ -190,6 +192,7 @@ class Syncer {
   Clock::time_point next_snapshot_;
   Clock::time_point next_successor_;
   Clock::time_point next_rebuild_;
+  Clock::time_point next_replay_;
   Clock::time_point next_reconcile_;
   Clock::time_point next_judgement_;  // of a withheld reload, if the directory went on meanwhile
 };
