@@ -12,6 +12,10 @@ constexpr std::chrono::milliseconds kSlice{1};
 constexpr std::int64_t kReseedEveryNs =
     60'000'000'000;  // a hostile set of ids must not keep us rebuilding
 
+// A rebuild that is due (at a lower load) goes on in slices while changes are applied. Only a batch
+// that would fill the table beyond this waits for room to be made at once.
+constexpr double kCrowdedLoad = 0.92;
+
 constexpr std::string_view kWhyChain = "hashes into a probe chain that is full under two seeds";
 constexpr std::string_view kWhyNoMemory = "finds no memory for a larger table";
 
@@ -76,22 +80,10 @@ void RowSink::apply_row(const EntryRow& row, const RowPlace& place) {
     quarantine_.put(row, routed.why_not);
     return;
   }
-  const auto store = [&] {
+  const Applied applied = store_with_room(tail_words_of(row.id), [&] {
     return place.bucket ? writer().put_fallback(*place.bucket, routed.route)
                         : writer().put(row.id, routed.route);
-  };
-  settle(store(), row, store);
-}
-
-void RowSink::settle(Applied applied, const EntryRow& row, const std::function<Applied()>& again) {
-  if (applied == Applied::no_room &&
-      grew({1, tail_words_of(row.id) + kRouteRecordWords, FallbackKind::none, 0})) {
-    applied = again();
-  }
-  if (applied == Applied::refused && boot_time_ns() >= next_reseed_ns_) {
-    next_reseed_ns_ = boot_time_ns() + kReseedEveryNs;
-    if (grew({})) applied = again();
-  }
+  });
   switch (applied) {
     case Applied::changed:
     case Applied::not_newer:
@@ -109,12 +101,33 @@ void RowSink::settle(Applied applied, const EntryRow& row, const std::function<A
   }
 }
 
+Applied RowSink::store_with_room(std::uint64_t tail_words, const std::function<Applied()>& store) {
+  Applied applied = store();
+  if (applied == Applied::no_room &&
+      grew({1, tail_words + kRouteRecordWords, FallbackKind::none, 0})) {
+    applied = store();
+  }
+  if (applied == Applied::refused && boot_time_ns() >= next_reseed_ns_) {
+    next_reseed_ns_ = boot_time_ns() + kReseedEveryNs;
+    if (grew({})) applied = store();
+  }
+  return applied;
+}
+
+bool RowSink::has_room_for(const TableNeeds& needs) {
+  const auto& table = writer().table();
+  return static_cast<double>(table.live() + table.vacant() + needs.entries) <=
+             kCrowdedLoad * static_cast<double>(table.slot_count()) &&
+         table.geometry().records_words - table.records_end() >= needs.record_words;
+}
+
 void RowSink::make_room(const Batch& batch) {
+  if (!writer().has_table() || batch.rows.empty()) return;
   TableNeeds needs;
   needs.entries = batch.rows.size();
   for (const EntryRow& row : batch.rows)
     needs.record_words += tail_words_of(row.id) + kRouteRecordWords;
-  if (!writer().has_table() || writer().has_room(needs)) return;
+  if (has_room_for(needs)) return;
   // Most rows of a batch change what is there; only the others need slots.
   needs = {};
   for (const EntryRow& row : batch.rows) {
@@ -126,7 +139,7 @@ void RowSink::make_room(const Batch& batch) {
   const std::uint64_t capacity = segment_.identity().plan.capacity;
   const std::uint64_t live = writer().table().live();
   needs.entries = std::min(needs.entries, capacity > live ? capacity - live : 0);
-  if (!writer().has_room(needs)) grew(needs);
+  if ((needs.entries != 0 || needs.record_words != 0) && !has_room_for(needs)) grew(needs);
 }
 
 bool RowSink::grew(const TableNeeds& extra) {
@@ -155,15 +168,13 @@ void RowSink::apply_hash_list(const DirectoryLayout& layout) {
   if (layout.fallback != Fallback::hash) return;
   for (std::size_t i = 0; i < layout.hash_shards.size(); ++i) {
     EntryRow row;
-    row.id = layout.hash_shards[i];
     row.shard = layout.hash_shards[i];
     row.state = to_string(State::active);
     row.epoch = layout.epoch;
     const RowRoute routed = route_row(row, true, writer().topology());
     if (!routed.why_not.empty()) continue;  // unknown until the topology has it
-    const auto store = [&] { return writer().put_fallback(i, routed.route); };
     if (writer().readable_table().fallback(i) == routed.route) continue;
-    settle(store(), row, store);
+    store_with_room(0, [&] { return writer().put_fallback(i, routed.route); });
   }
 }
 

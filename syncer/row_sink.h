@@ -49,8 +49,9 @@ class RowSink {
  private:
   void apply_row(const EntryRow& row, const RowPlace& place);
   void apply_hash_list(const DirectoryLayout& layout);
-  // Acts on what a store said; `again` repeats it after room was made.
-  void settle(Applied applied, const EntryRow& row, const std::function<Applied()>& again);
+  // Runs `store`, and again after room was made where there was none.
+  Applied store_with_room(std::uint64_t tail_words, const std::function<Applied()>& store);
+  bool has_room_for(const TableNeeds& needs);
   void make_room(const Batch& batch);
   // grow() unless it failed in this batch already.
   bool grew(const TableNeeds& extra);
