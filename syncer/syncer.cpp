@@ -18,6 +18,17 @@ constexpr std::chrono::seconds kRebuildRetry{10};  // after memory was refused
 constexpr std::chrono::seconds kReplayEvery{10};   // of quarantined rows, if nothing changed
 constexpr std::chrono::milliseconds kDiskWait{5};  // between two looks at writes in flight
 
+SourceState state_of(Code failure) {
+  switch (failure) {
+    case Code::refused:
+      return SourceState::refused;
+    case Code::other_directory:
+      return SourceState::other_directory;
+    default:
+      return SourceState::unavailable;
+  }
+}
+
 }  // namespace
 
 void Syncer::watch_fired() {
@@ -154,7 +165,7 @@ void Syncer::synced() {
   store_state();
 }
 
-void Syncer::source_failed(const Status& status, SourceState state) {
+void Syncer::source_failed(const Status& status) {
   // Longer and longer, with jitter, so that a fleet does not come back in step.
   const auto backoff = std::min<std::chrono::milliseconds>(
       options_.poll_interval * (1U << std::min(failures_, 6U)), kRetryMax);
@@ -162,7 +173,7 @@ void Syncer::source_failed(const Status& status, SourceState state) {
   next_poll_ = Clock::now() + backoff + std::chrono::milliseconds(jitter(random_));
   ++failures_;
   problem_ = status.message();
-  freshness_.source = state;
+  freshness_.source = state_of(status.code());
   log_.limited(Log::Level::warning, "source", "the source does not serve: " + status.message());
   if (segment_) {
     segment_->writer().add(Counter::sync_failures);
@@ -175,13 +186,11 @@ void Syncer::sync() {
   if (!segment_ || !layout_) {
     const auto layout = source_->read_layout();
     if (!layout.ok()) {
-      source_failed(layout.status(), layout.status().code() == Code::refused
-                                         ? SourceState::refused
-                                         : SourceState::unavailable);
+      source_failed(layout.status());
       return;
     }
     if (Status s = check_accepted(*layout); !s.ok()) {
-      source_failed(s, SourceState::other_directory);
+      source_failed(s);
       return;
     }
     layout_ = *layout;
@@ -197,7 +206,7 @@ void Syncer::sync() {
   if (!replay_is_due && topology_known_ && !behind_) {
     const auto changed = source_->may_have_changed();
     if (!changed.ok()) {
-      source_failed(changed.status(), SourceState::unavailable);
+      source_failed(changed.status());
       return;
     }
     if (!*changed && freshness_.source == SourceState::ok) {
@@ -206,6 +215,20 @@ void Syncer::sync() {
     }
   }
   read_and_apply();
+}
+
+Status Syncer::check_fits(const DirectoryLayout& layout, OwnedSegment& segment) const {
+  if (layout.directory_id != segment.identity().directory_id) {
+    return {Code::other_directory,
+            path_ + " serves directory " + to_string(segment.identity().directory_id) +
+                ", the source is directory " + to_string(layout.directory_id)};
+  }
+  const auto& writer = segment.writer();
+  if (writer.has_table() && (to_kind(layout.fallback) != writer.fallback_kind() ||
+                             fallback_count(layout) != writer.table().geometry().fallback_count)) {
+    return {Code::conflict, "its buckets or hash list are not those that are served"};
+  }
+  return {};
 }
 
 std::uint64_t Syncer::next_incarnation() const {
@@ -225,18 +248,13 @@ void Syncer::read_and_apply() {
   const auto batch =
       source_->read_changes({at.version, at.nonce}, knows_quarantined ? 0 : at.replay_from);
   if (!batch.ok()) {
-    source_failed(batch.status(), batch.status().code() == Code::refused
-                                      ? SourceState::refused
-                                      : SourceState::unavailable);
+    source_failed(batch.status());
     return;
   }
   behind_ = true;
   const DirectoryLayout& layout = (*batch)->layout;
-  if (layout.directory_id != segment_->identity().directory_id) {
-    source_failed({Code::other_directory,
-                   path_ + " serves directory " + to_string(segment_->identity().directory_id) +
-                       ", the source is directory " + to_string(layout.directory_id)},
-                  SourceState::other_directory);
+  if (Status s = check_fits(layout, *segment_); s.code() == Code::other_directory) {
+    source_failed(s);
     return;
   }
   layout_ = layout;
@@ -266,7 +284,6 @@ void Syncer::replay_quarantined(Batch& batch) {
 
 std::optional<Syncer::Reload> Syncer::reload_for(const Batch& batch, const Position& at) const {
   const auto& writer = segment_->writer();
-  const DirectoryLayout& layout = batch.layout;
   if (batch.kind == Batch::Kind::other_history) {
     return Reload{next_incarnation(),
                   "its history is another one than that of version " + std::to_string(at.version)};
@@ -278,9 +295,8 @@ std::optional<Syncer::Reload> Syncer::reload_for(const Batch& batch, const Posit
   if (at.incarnation != writer.incarnation()) {
     return Reload{writer.incarnation(), "a syncer died between a reload and its position"};
   }
-  if (to_kind(layout.fallback) != writer.fallback_kind() ||
-      fallback_count(layout) != writer.table().geometry().fallback_count) {
-    return Reload{next_incarnation(), "its buckets or hash list are not those that are served"};
+  if (Status s = check_fits(batch.layout, *segment_); !s.ok()) {
+    return Reload{next_incarnation(), s.message()};
   }
   return std::nullopt;
 }
@@ -297,6 +313,7 @@ Status Syncer::publish_topology(const Batch& batch) {
   // What was adopted or loaded may name shards that the directory has removed since.
   const auto whole = source_->read_all();
   if (!whole.ok()) return whole.status();
+  if (Status s = check_fits((*whole)->layout(), *segment_); !s.ok()) return s;
   return segment_->writer().publish_topology((*whole)->topology());
 }
 
@@ -307,7 +324,7 @@ void Syncer::apply(Batch& batch) {
     if (s.code() == Code::no_space) {
       begin_successor(s.message());
     } else {
-      source_failed(s, SourceState::unavailable);
+      source_failed(s);
     }
     return;
   }
@@ -383,7 +400,7 @@ void Syncer::step_reconcile() {
       return;
     next_reconcile_ = Clock::now() + options_.reconcile_interval;
     auto read = source_->read_all();
-    if (!read.ok() || (*read)->layout().directory_id != segment_->identity().directory_id) return;
+    if (!read.ok() || !check_fits((*read)->layout(), *segment_).ok()) return;
     reconcile_ = std::make_unique<Reconcile>(std::move(*read), *segment_, quarantine_);
   }
   const auto done = reconcile_->step(kSlice);

@@ -142,7 +142,7 @@ class Syncer {
   bool reload_is_withheld(const Batch& batch) const;
   void step_reconcile();
   void synced();
-  void source_failed(const Status& status, SourceState state);
+  void source_failed(const Status& status);
   void step_rebuild();
   void step_snapshot();
   void snapshot_failed(const Status& status);
@@ -150,6 +150,9 @@ class Syncer {
   void store_state();
   void alive();
   bool may_sync() const;
+  // Whether rows of a directory with that layout can go into that segment: between two reads it may
+  // have been replaced. other_directory · conflict: its fallback rule is another one
+  Status check_fits(const DirectoryLayout& layout, OwnedSegment& segment) const;
   Position position_of(const Cursor& end) const;
   std::uint64_t next_incarnation() const;
 

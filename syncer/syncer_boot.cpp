@@ -64,7 +64,7 @@ Status Syncer::open_state() {
   } else if (layout.status().code() == Code::refused) {
     return layout.status();  // it answers, and is no directory of ours: no use in waiting
   } else {
-    source_failed(layout.status(), SourceState::unavailable);
+    source_failed(layout.status());
   }
   return {};
 }
@@ -194,7 +194,7 @@ Status Syncer::begin_boot_from_source() {
   if (!status.ok()) {
     next_.reset();
     if (status.code() == Code::no_space) return status;
-    source_failed(status, SourceState::unavailable);
+    source_failed(status);
   }
   return {};
 }

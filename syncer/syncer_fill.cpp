@@ -50,7 +50,7 @@ void Syncer::begin_reload(std::uint64_t incarnation, std::string_view why) {
   const bool isolated = incarnation != segment_->writer().incarnation();
   log_.limited(Log::Level::warning, "reload", "reloading the directory: " + std::string(why));
   if (Status s = begin_read_fill(FillPurpose::reload, incarnation, isolated); !s.ok()) {
-    source_failed(s, SourceState::unavailable);
+    source_failed(s);
   }
 }
 
@@ -151,7 +151,7 @@ void Syncer::fill_failed(const Status& status) {
   } else if (status.code() == Code::refused) {
     store_state();
   } else if (from_source && status.code() != Code::no_space && status.code() != Code::conflict) {
-    source_failed(status, SourceState::unavailable);
+    source_failed(status);
   }
 }
 
