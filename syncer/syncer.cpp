@@ -322,7 +322,7 @@ void Syncer::apply(Batch& batch) {
   // The topology before the rows that name it, and before they are judged.
   if (Status s = publish_topology(batch); !s.ok()) {
     if (s.code() == Code::no_space) {
-      begin_successor(s.message());
+      begin_successor(s.message(), true);
     } else {
       source_failed(s);
     }
@@ -343,7 +343,7 @@ void Syncer::apply(Batch& batch) {
             std::to_string(batch.end.version) + ", 'who', datetime('now'))");
   }
   if (Status s = sink_->apply(batch); !s.ok()) {
-    begin_successor(s.message());
+    begin_successor(s.message(), true);
     return;
   }
   if (!sink_->growth_refused().ok()) {

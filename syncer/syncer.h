@@ -115,7 +115,7 @@ class Syncer {
   // --- fills (syncer_fill.cpp) ---
   Status begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, bool isolated);
   void begin_reload(std::uint64_t incarnation, std::string_view why);
-  void begin_successor(std::string_view why);
+  void begin_successor(std::string_view why, bool needs_topology = false);
   void step_fill();
   Status finish_fill();
   Status catch_up_fill(Position& position);

@@ -120,7 +120,9 @@ Status Syncer::make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
                             std::unique_ptr<OwnedSegment>& out) {
   SegmentIdentity identity;
   identity.directory_id = id;
-  identity.plan = SegmentPlan::make(options_.capacity, topology_bytes);
+  identity.plan = SegmentPlan::make(
+      std::max(options_.capacity, segment_ ? segment_->writer().table().live() : 0),
+      topology_bytes);
   const auto boot = current_boot_id();
   if (!boot.ok()) return boot.status();
   identity.boot_id = *boot;
@@ -152,6 +154,13 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
   for (const SnapshotInfo& info : listing->good) {
     if (std::find(rejected_snapshots_.begin(), rejected_snapshots_.end(), info.path) !=
         rejected_snapshots_.end()) {
+      continue;
+    }
+    if (info.header.entries > options_.capacity) {
+      log_.limited(Log::Level::warning, "snapshot-size",
+                   "snapshot left aside: " + info.path + " holds " +
+                       std::to_string(info.header.entries) + " entries, the capacity is " +
+                       std::to_string(options_.capacity));
       continue;
     }
     auto reader = store_->read(info.path);

@@ -12,8 +12,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kSlice{1};
 constexpr std::chrono::seconds kRetryAfter{10};
-constexpr std::chrono::minutes kJudgeAgainAfter{1};  // a whole read each time
-constexpr std::uint64_t kRecordWordsPerId = 32;      // of the longest
+constexpr std::chrono::milliseconds kPauseAfter{500};                      // between two successors
+constexpr std::chrono::minutes kJudgeAgainAfter{1};                        // a whole read each time
+constexpr std::uint64_t kRecordWordsPerId = 32;                            // of the longest
+constexpr std::chrono::nanoseconds kClockSlack = std::chrono::seconds(1);  // of a clock set right
+
+// Whether both have the same buckets, or hash list, of the same directory.
+bool is_same_rule(const DirectoryLayout& one, const DirectoryLayout& other) {
+  return one.directory_id == other.directory_id && one.fallback == other.fallback &&
+         fallback_count(one) == fallback_count(other);
+}
 
 }  // namespace
 
@@ -25,7 +33,9 @@ Status Syncer::begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, b
   auto read = source_->read_all();
   if (!read.ok()) return read.status();
   OwnedSegment& target = fill_target();
-  const TableNeeds needs = needs_of(**read, record_words_);
+  if (Status s = check_fits((*read)->layout(), target); s.code() == Code::other_directory) return s;
+  TableNeeds needs = needs_of(**read, record_words_);
+  needs.entries = std::min(needs.entries, target.identity().plan.capacity);  // the rest waits
   if (Status s = target.writer().begin_load(needs, draw_seed(), incarnation, isolated); !s.ok())
     return s;
   if (Status s = target.writer().add_shards((*read)->topology()); !s.ok()) {
@@ -54,18 +64,21 @@ void Syncer::begin_reload(std::uint64_t incarnation, std::string_view why) {
   }
 }
 
-void Syncer::begin_successor(std::string_view why) {
+void Syncer::begin_successor(std::string_view why, bool needs_topology) {
   if (fill_ || Clock::now() < next_successor_) return;
-  next_successor_ = Clock::now() + kRetryAfter;
   snapshot_.reset();
   auto& old = segment_->writer();
   old.discard_generation();
   const Topology& topology = old.topology();
   const std::uint64_t region = old.memory().plan().topology_bytes;
-  const bool topology_full =
+  const bool is_crowded =
       topology.arena_words() - topology.used_words() < topology.arena_words() / 4;
   const std::uint64_t topology_bytes =
-      topology_full ? std::min(region * 2, kTopologyBytesMax) : region;
+      needs_topology || is_crowded ? std::min(region * 2, kTopologyBytesMax) : region;
+  // One that is not large enough, and cannot be, is not tried again and again.
+  next_successor_ = Clock::now() + (needs_topology && topology_bytes == region
+                                        ? std::chrono::milliseconds(kRetryAfter)
+                                        : kPauseAfter);
   log_.info("building a successor of " + path_ + ": " + std::string(why));
   Status status = make_segment(segment_->identity().directory_id, topology_bytes, next_);
   if (status.ok()) {
@@ -90,6 +103,7 @@ void Syncer::begin_successor(std::string_view why) {
     status = table.status();
   }
   next_.reset();
+  next_successor_ = Clock::now() + kRetryAfter;
   old.add(Counter::rebuild_failures);
   log_.limited(Log::Level::error, "successor",
                "cannot build a successor of " + path_ + ": " + status.message());
@@ -140,6 +154,7 @@ void Syncer::fill_failed(const Status& status) {
     rejected_snapshots_.push_back(fill_->snapshot->path);
   }
   const FillPurpose purpose = fill_->purpose;
+  if (purpose == FillPurpose::successor) next_successor_ = Clock::now() + kRetryAfter;
   const bool from_source = fill_->read != nullptr;
   log_.limited(Log::Level::warning, "fill",
                "a generation under construction was given up: " + status.message());
@@ -160,7 +175,8 @@ Status Syncer::catch_up_fill(Position& position) {
   if (Status s = writer.publish_topology(fill_->read->topology()); !s.ok()) return s;
   const auto batch = source_->read_changes(fill_->read->end(), next_quarantine_.replay_from());
   if (!batch.ok()) return batch.status();
-  if ((*batch)->kind != Batch::Kind::changes) {
+  if ((*batch)->kind != Batch::Kind::changes ||
+      !is_same_rule((*batch)->layout, fill_->read->layout())) {
     return {Code::conflict, "the directory turned to another history while it was read"};
   }
   if (Status s = next_sink_->apply(**batch); !s.ok()) return s;
@@ -215,8 +231,10 @@ Status Syncer::finish_fill() {
     const std::int64_t now = boot_time_ns();
     const SnapshotHeader& header = fill_->snapshot->header;
     freshness_.serving = Serving::snapshot;
+    // Of a time to come, by this host's clock, nothing can be said.
+    const std::int64_t age = unix_time_ns() - header.last_sync_unix_ns;
     freshness_.last_sync_ns =
-        now - std::max<std::int64_t>(0, unix_time_ns() - header.last_sync_unix_ns);
+        age >= -kClockSlack.count() ? now - std::max<std::int64_t>(0, age) : kTimeUnknown;
     freshness_.catch_up_by_ns = now + options_.freshness.catch_up_wait.count();
     last_sync_unix_ns_ = header.last_sync_unix_ns;
     snapshot_version_ = header.cursor.version;
@@ -254,7 +272,10 @@ Status Syncer::publish_filled() {
   if (status.code() == Code::conflict) status = next_->publish_successor();
   if (!status.ok()) return status;
   if (segment_) segment_->writer().supersede();
+  // All of these look into the segment that goes.
   sink_.reset();
+  snapshot_.reset();
+  reconcile_.reset();
   segment_ = std::move(next_);
   sink_.emplace(*segment_, quarantine_, [this] { alive(); });
   return {};

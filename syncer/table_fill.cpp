@@ -91,7 +91,7 @@ class SnapshotFill final : public TableFill {
       case Applied::not_newer:
         return {};
       case Applied::full:
-        return {Code::no_space, reader_->info().path + " holds more entries than the capacity"};
+        return {Code::corrupt, reader_->info().path + " holds more entries than it says"};
       case Applied::no_room:
         return {Code::no_space, "the generation under construction is too small"};
       case Applied::refused:
@@ -105,6 +105,18 @@ class SnapshotFill final : public TableFill {
   std::vector<std::uint16_t> shards_;  // place in the snapshot → index in the segment
   BlockView block_;
 };
+
+// The shards that the directory names now, as far as `segment` knows.
+std::vector<ShardSpec> named_shards(OwnedSegment& segment) {
+  const auto view = segment.writer().memory().topology();
+  const Topology& topology = segment.writer().topology();
+  std::vector<ShardSpec> specs;
+  for (std::size_t i = 0; i < topology.names().size(); ++i) {
+    if (topology.is_removed(static_cast<std::uint16_t>(i))) continue;
+    if (const ShardView shard = view.shard(i)) specs.push_back(to_spec(shard));
+  }
+  return specs;
+}
 
 class SegmentFill final : public TableFill {
  public:
@@ -120,7 +132,12 @@ class SegmentFill final : public TableFill {
 
   Result<bool> step(std::chrono::nanoseconds budget) override {
     return in_slices(budget, [this]() -> Result<bool> {
-      if (done_ == total_) return false;
+      if (!carried_.ok()) return carried_;
+      if (done_ == total_) {
+        // What was carried over for a route's sake is as removed there as it was here.
+        if (Status s = to_.writer().publish_topology(named_shards(from_)); !s.ok()) return s;
+        return false;
+      }
       if (from_.writer().generation() != generation_) {
         return Status(Code::conflict, from_.path() + " switched generations while it was copied");
       }
@@ -138,19 +155,29 @@ class SegmentFill final : public TableFill {
   }
 
  private:
-  RouteFields moved(RouteFields route) const {
+  RouteFields moved(RouteFields route) {
     route.shard = index(route.shard);
     route.target = index(route.target);
     return route;
   }
-  std::uint16_t index(std::uint16_t old) const {
-    return old < shards_.size() ? shards_[old] : kNoShard;
+  std::uint16_t index(std::uint16_t old) {
+    if (old >= shards_.size()) return kNoShard;
+    if (shards_[old] == kNoShard) carry_over(old);
+    return shards_[old];
+  }
+  // A shard that the directory has removed, but a route still names.
+  void carry_over(std::uint16_t old) {
+    const ShardView shard = from_.writer().memory().topology().shard(old);
+    if (!shard) return;
+    if (Status s = to_.writer().add_shards({to_spec(shard)}); !s.ok()) carried_ = s;
+    shards_[old] = to_.writer().topology().index_of(std::string(shard.name()));
   }
 
   OwnedSegment& from_;
   OwnedSegment& to_;
   std::uint64_t generation_;
   std::vector<std::uint16_t> shards_;  // old index → new index
+  Status carried_;
 };
 
 // Words for ids of that many bytes in all, if they are about equally long.
@@ -192,15 +219,10 @@ Result<std::unique_ptr<TableFill>> fill_from_snapshot(std::unique_ptr<SnapshotRe
 }
 
 Result<std::unique_ptr<TableFill>> fill_from_segment(OwnedSegment& from, OwnedSegment& to) {
-  const auto view = from.writer().memory().topology();
-  const std::vector<std::string>& names = from.writer().topology().names();
-  std::vector<ShardSpec> specs;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (const ShardView shard = view.shard(i)) specs.push_back(to_spec(shard));
-  }
-  if (Status s = to.writer().add_shards(specs); !s.ok()) return s;
+  if (Status s = to.writer().add_shards(named_shards(from)); !s.ok()) return s;
   std::vector<std::uint16_t> shards;
-  for (const std::string& name : names) shards.push_back(to.writer().topology().index_of(name));
+  for (const std::string& name : from.writer().topology().names())
+    shards.push_back(to.writer().topology().index_of(name));
   return std::unique_ptr<TableFill>(std::make_unique<SegmentFill>(from, to, std::move(shards)));
 }
 
