@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <random>
+#include <thread>
 
 #include "shm/unique_fd.h"
 #include "syncer/daemon_options.h"
@@ -25,8 +26,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kStopBudget{
     600};  // "within a second" with room for what goes before and after
-constexpr std::chrono::seconds kReportEvery{1};  // to the service manager, at most
-constexpr std::chrono::seconds kReloadEvery{1};  // so that a storm of signals costs nothing
+constexpr std::chrono::milliseconds kStopWithin{900};  // whatever it is at
+constexpr std::chrono::seconds kReportEvery{1};        // to the service manager, at most
+constexpr std::chrono::seconds kReloadEvery{1};        // so that a storm of signals costs nothing
 
 // Signals come as bytes of a descriptor, so nothing ever runs inside a handler. Taken before any
 // thread is made, which then never gets one.
@@ -58,6 +60,21 @@ class Signals {
   bool stop_ = false;
   bool reload_ = false;
 };
+
+// To read and apply a million rows is one step of the loop. A segment may be left at any moment, so
+// the process does not wait for the end of it. Call it once, when the signals are blocked already.
+void end_in_time_when_told() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  std::thread([fd = UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC))] {
+    pollfd told{fd.get(), POLLIN, 0};  // looked at, not taken: that is for the loop
+    while (::poll(&told, 1, -1) < 0 && errno == EINTR) {
+    }
+    std::this_thread::sleep_for(kStopWithin);
+    std::_Exit(static_cast<int>(ExitStatus::done));
+  }).detach();
+}
 
 // Sleeps until one of the descriptors is readable, at most `time`; whether `watch` is.
 Result<bool> sleep_until_readable(const Signals& signals, int watch,
@@ -178,6 +195,7 @@ int run(int argc, char** argv) {
   DaemonCommand command = parse_command_line(argc, argv);
   if (command.exit) return static_cast<int>(*command.exit);
   Signals signals;
+  end_in_time_when_told();
   Log log;
   log.configure(command.settings.log_format, command.settings.log_level);
   auto manager = ServiceManager::from_environment();
