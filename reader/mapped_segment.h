@@ -32,7 +32,9 @@ class MappedSegment {
   std::optional<Position> position() const noexcept;
 
   // True for one caller only: the one resolve that may open the successor.
-  bool claim_successor() noexcept { return !successor_claimed_.exchange(true); }
+  bool claim_successor() noexcept {
+    return !successor_claimed_.load() && !successor_claimed_.exchange(true);
+  }
 
   std::unique_ptr<MappedSegment> older;  // what the reader had mapped before; only ever added
 

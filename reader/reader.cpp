@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "reader/mapped_segment.h"
@@ -77,9 +79,17 @@ struct Reader::Impl {
 
   const MappedSegment& segment() const noexcept { return *current.load(kAcquire); }
 
-  // Maps what the name leads to now, if it may follow `from`. Never takes anything away: at worst
-  // nothing changes.
+  // Maps what the name leads to now, if it may follow `from`. Never takes anything away: at worst,
+  // with no memory left for the attempt itself, nothing changes.
   bool follow(MappedSegment& from) noexcept {
+    try {
+      return follow_name(from);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+  bool follow_name(MappedSegment& from) {
     auto opened = MappedSegment::open(path, trusted);
     if (!opened.ok()) return false;
     std::unique_ptr<MappedSegment> next = std::move(*opened);
@@ -216,7 +226,10 @@ Readiness Reader::readiness() const noexcept {
 }
 
 Status Reader::wait_version(std::uint64_t version, std::chrono::nanoseconds timeout) const {
-  const std::int64_t deadline = boot_time_ns() + timeout.count();
+  // "For ever" is a time to come, too.
+  const std::int64_t begin = boot_time_ns();
+  const std::int64_t deadline =
+      timeout.count() > INT64_MAX - begin ? INT64_MAX : begin + timeout.count();
   std::optional<std::uint64_t> incarnation;
   for (;;) {
     impl_->poll();
