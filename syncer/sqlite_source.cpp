@@ -147,10 +147,15 @@ SqliteDb& SqliteSource::connect() {
   if (db_ != nullptr && look() == files_) return *db_;
   db_.reset();
   seen_.reset();
+  const Files before = look();
   auto db = std::make_unique<SqliteDb>(path_, SqliteDb::Mode::read_only, kBusyTimeout);
   check_is_directory(*db);
   // Not before the first read: that is when SQLite opens, or makes, the files of the log.
   files_ = look();
+  // Which of the two was opened? The wrong one, taken for the other, would be read for ever.
+  if (files_.identities[0] != before.identities[0]) {
+    throw SqliteError({Code::unavailable, path_ + " was replaced while it was opened"});
+  }
   db_ = std::move(db);
   return *db_;
 }
