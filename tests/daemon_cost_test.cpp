@@ -9,7 +9,7 @@
 #include <random>
 
 #include "tests/child_process.h"
-#include "tests/daemon_process.h"
+#include "tests/daemon_host.h"
 
 using namespace fingerpost;
 using namespace std::chrono_literals;

@@ -45,7 +45,7 @@ class Host {
     std::ofstream(config(), std::ios::trunc) << text;
   }
   bool answers(const std::string& shard) const {
-    return wait_until([&] {
+    return eventually([&] {
       const auto reader = Reader::open(segment());
       return reader.ok() && reader->resolve("acme").found() &&
              reader->resolve("acme").shard().name() == shard;
@@ -114,11 +114,11 @@ TEST_CASE("READY=1 is said once, when workers find a segment to rely on, and not
   NotifySocket manager;
   DaemonProcess daemon(host.arguments({"--poll-interval", "50ms"}),
                        {{{"NOTIFY_SOCKET", manager.path()}}, {}});
-  REQUIRE(wait_until([&] { return manager.has_status("waiting for the directory"); }));
-  CHECK(wait_until([&] { return manager.has_status(host.directory()); }));  // says for which
+  REQUIRE(eventually([&] { return manager.has_status("waiting for the directory"); }));
+  CHECK(eventually([&] { return manager.has_status(host.directory()); }));  // says for which
   CHECK(manager.count("READY=1") == 0);
   std::filesystem::rename(host.file("hidden.db"), host.directory());
-  REQUIRE(wait_until([&] { return manager.count("READY=1") == 1; }));
+  REQUIRE(eventually([&] { return manager.count("READY=1") == 1; }));
   const auto reader = Reader::open(host.segment());
   REQUIRE(reader.ok());
   CHECK(reader->ready());
@@ -137,7 +137,7 @@ TEST_CASE("an empty directory is ready") {
   make_sample_directory(host.directory());
   NotifySocket manager;
   DaemonProcess daemon(host.arguments(), {{{"NOTIFY_SOCKET", manager.path()}}, {}});
-  CHECK(wait_until([&] { return manager.count("READY=1") == 1; }));
+  CHECK(eventually([&] { return manager.count("READY=1") == 1; }));
   CHECK(manager.has_status("serving 0 entries"));
   CHECK(daemon.stop() == 0);
 }
@@ -147,8 +147,8 @@ TEST_CASE("the watchdog goes on while the loop does, and falls silent when it al
   NotifySocket manager;
   DaemonProcess daemon(host.arguments(),
                        {{{"NOTIFY_SOCKET", manager.path()}, {"WATCHDOG_USEC", "4000000"}}, {}});
-  REQUIRE(wait_until([&] { return manager.count("READY=1") == 1; }));
-  REQUIRE(wait_until([&] { return manager.count("WATCHDOG=1") >= 3; }));
+  REQUIRE(eventually([&] { return manager.count("READY=1") == 1; }));
+  REQUIRE(eventually([&] { return manager.count("WATCHDOG=1") >= 3; }));
   // Only the thread that loops: the one that judges it runs on.
   REQUIRE(::ptrace(PTRACE_SEIZE, daemon.pid(), nullptr, nullptr) == 0);
   REQUIRE(::ptrace(PTRACE_INTERRUPT, daemon.pid(), nullptr, nullptr) == 0);
@@ -158,7 +158,7 @@ TEST_CASE("the watchdog goes on while the loop does, and falls silent when it al
   std::this_thread::sleep_for(std::chrono::milliseconds(2'200));
   CHECK(manager.count("WATCHDOG=1") == before);
   REQUIRE(::ptrace(PTRACE_DETACH, daemon.pid(), nullptr, nullptr) == 0);
-  CHECK(wait_until([&] { return manager.count("WATCHDOG=1") > before; }));
+  CHECK(eventually([&] { return manager.count("WATCHDOG=1") > before; }));
   CHECK(daemon.stop() == 0);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("the watchdog of another process is none of ours") {
       host.arguments(),
       {{{"NOTIFY_SOCKET", manager.path()}, {"WATCHDOG_USEC", "100000"}, {"WATCHDOG_PID", "1"}},
        {}});
-  REQUIRE(wait_until([&] { return manager.count("READY=1") == 1; }));
+  REQUIRE(eventually([&] { return manager.count("READY=1") == 1; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   CHECK(manager.count("WATCHDOG=1") == 0);
 }
@@ -189,7 +189,7 @@ TEST_CASE("SIGHUP takes over what is live, refuses the rest by name, and nothing
   REQUIRE(host.answers("alpha"));
   const auto reader = Reader::open(host.segment());
   REQUIRE(reader.ok());
-  CHECK(wait_until([&] { return !reader->stale(); }));
+  CHECK(eventually([&] { return !reader->stale(); }));
 
   host.write_config("stale_after = 0\nlog_format = \"json\"\ncapacity = 5\nname = \"other\"\n");
   daemon.signal(SIGHUP);
@@ -226,7 +226,7 @@ TEST_CASE("a storm of a thousand signals changes nothing but a few lines of log"
   }
   const auto reader = Reader::open(host.segment());
   REQUIRE(reader.ok());
-  CHECK(wait_until([&] { return reader->ready() && !reader->stale(); }));
+  CHECK(eventually([&] { return reader->ready() && !reader->stale(); }));
   const auto before = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) daemon.signal(i % 2 == 0 ? SIGTERM : SIGHUP);
   CHECK(daemon.end() == 0);
@@ -328,7 +328,7 @@ TEST_CASE("locked is what is allocated, and no hole") {
   struct stat info {};
   REQUIRE(::stat(host.segment().c_str(), &info) == 0);
   const auto allocated = static_cast<std::uint64_t>(info.st_blocks) / 2;
-  CHECK(wait_until([&] { return locked_kilobytes(daemon.pid()) == allocated; }));
+  CHECK(eventually([&] { return locked_kilobytes(daemon.pid()) == allocated; }));
   CHECK(allocated < 16'384);
   CHECK(daemon.stop() == 0);
 }
@@ -365,7 +365,7 @@ TEST_CASE("--rebuild replaces the segment under its workers") {
   CHECK(first.stop() == 0);
 
   DaemonProcess second(host.arguments({"--rebuild"}));
-  CHECK(wait_until([&] {
+  CHECK(eventually([&] {
     reader->poll();
     return reader->status().incarnation > incarnation;
   }));
@@ -373,7 +373,7 @@ TEST_CASE("--rebuild replaces the segment under its workers") {
   struct stat after {};
   ::stat(host.segment().c_str(), &after);
   CHECK(after.st_ino != before.st_ino);
-  CHECK(wait_until([&] { return reader->ready() && !reader->stale(); }));
+  CHECK(eventually([&] { return reader->ready() && !reader->stale(); }));
   CHECK(second.log_count("building " + host.segment() + " anew") == 1);
   CHECK(second.stop() == 0);
 }

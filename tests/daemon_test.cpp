@@ -11,7 +11,7 @@
 #include <random>
 
 #include "tests/child_process.h"
-#include "tests/daemon_process.h"
+#include "tests/daemon_host.h"
 #include "tests/other_user.h"
 
 using namespace fingerpost;
