@@ -133,23 +133,31 @@ struct Reader::Impl {
   Route to_route(const MappedSegment& segment, std::string_view id,
                  Resolution& resolution) const noexcept {
     // Nothing invalid is ever in the table, so only what was not found there needs to be judged.
-    if (resolution.source != RouteSource::override_entry && why_not_tenant_id(id)) {
+    if (resolution.source != RouteSource::override_entry && resolution.route.parts == 0 &&
+        why_not_tenant_id(id)) {
       resolution = {};
       resolution.answer = Answer::refused;
     }
     return {&segment, resolution};
   }
 
-  Route resolve(std::string_view id) noexcept {
+  // `look_up(mapped)` asks the segment, and is asked again if its successor takes over.
+  template <class LookUp>
+  [[gnu::always_inline]] Route resolve(std::string_view id, LookUp&& look_up) noexcept {
     if (id.empty() || id.size() > kIdBytesMax) return refused();
     MappedSegment* mapped = current.load(kAcquire);
-    Resolution resolution = fingerpost::resolve<StdAtomics>(mapped->memory(), id);
+    Resolution resolution = look_up(*mapped);
     if (root_superseded(resolution.root) && mapped->claim_successor() && follow(*mapped)) {
       mapped = current.load(kAcquire);
-      resolution = fingerpost::resolve<StdAtomics>(mapped->memory(), id);
+      resolution = look_up(*mapped);
     }
     count(resolution);
     return to_route(*mapped, id, resolution);
+  }
+  Route resolve(std::string_view id) noexcept {
+    return resolve(id, [id](const MappedSegment& mapped) {
+      return fingerpost::resolve<StdAtomics>(mapped.memory(), id);
+    });
   }
 
   static Route refused() noexcept {
@@ -182,6 +190,29 @@ Result<Reader> Reader::open(std::string_view name_or_path, const ReaderOptions& 
 
 Route Reader::resolve(std::string_view id) const noexcept {
   return impl_->resolve(id);
+}
+
+Route Reader::resolve(std::string_view id, std::string_view object) const noexcept {
+  return impl_->resolve(id, [id, object](const MappedSegment& mapped) {
+    return fingerpost::resolve<StdAtomics>(mapped.memory(), id, object);
+  });
+}
+
+std::size_t Reader::resolve_all(std::string_view id, std::span<Route> routes) const noexcept {
+  const Route whole = impl_->resolve(id, [&](const MappedSegment& mapped) {
+    return fingerpost::resolve_all<StdAtomics>(mapped.memory(), id,
+                                               [&](unsigned k, const RouteFields& route) {
+                                                 if (k >= routes.size()) return;
+                                                 Resolution part;
+                                                 part.answer = answer_of(route);
+                                                 part.source = RouteSource::part;
+                                                 part.route = route;
+                                                 routes[k] = Route(&mapped, part);
+                                               });
+  });
+  if (whole.answer() == Answer::split) return whole.parts();
+  if (!routes.empty()) routes[0] = whole;
+  return 1;
 }
 
 void Reader::resolve_many(std::span<const std::string_view> ids,

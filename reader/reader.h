@@ -72,8 +72,18 @@ class Reader {
   // which opens the successor). Any bytes are safe to ask; what is not an id is `refused`.
   Route resolve(std::string_view id) const noexcept;
 
-  // The same for ids[i] into routes[i]; as many as the shorter of the two has. The lookups overlap
-  // in memory.
+  // The same for one object (a document, an account, whatever the tenant's data is split by). Of a
+  // split tenant the part that the object belongs to answers; of any other the object is ignored,
+  // so that callers may always pass it. Any bytes are an object.
+  Route resolve(std::string_view id, std::string_view object) const noexcept;
+
+  // Where all of a tenant's data is, at one moment: for asking everybody. Returns how many routes
+  // that takes: the parts of a split tenant, in order, or 1, and then routes[0] is what resolve(id)
+  // says, whatever that is. If `routes` is shorter it gets as many as fit; kPartsMax always fit.
+  std::size_t resolve_all(std::string_view id, std::span<Route> routes) const noexcept;
+
+  // What resolve(id) says for ids[i] into routes[i]; as many as the shorter of the two has. The
+  // lookups overlap in memory.
   void resolve_many(std::span<const std::string_view> ids, std::span<Route> routes) const noexcept;
 
   // Moves over to the successor of a superseded segment, or to the one that has the name now if

@@ -21,6 +21,7 @@ class Route {
         epoch_(resolution.route.epoch),
         shard_(resolution.route.shard),
         target_(resolution.route.target),
+        parts_(resolution.route.parts),
         answer_(resolution.answer),
         source_(resolution.source),
         state_(resolution.route.state) {}
@@ -29,14 +30,15 @@ class Route {
   Answer answer() const noexcept { return answer_; }
   bool found() const noexcept { return answer_ == Answer::found; }
 
-  // Which rule answered; none unless found or deleted.
+  // Which rule answered; none unless found, deleted or split. A split is the tenant's own entry:
+  // override; an object of it is answered for by a part.
   RouteSource source() const noexcept { return source_; }
   State state() const noexcept { return state_; }
   // The directory version that last changed this route: send it along, so that a shard can refuse
-  // an older one.
+  // an older one. Of a split tenant: the highest of its parts'.
   std::uint64_t epoch() const noexcept { return epoch_; }
 
-  // Of a split tenant: how many parts it has. 0 for all others.
+  // Of a split tenant, and of a part of one: how many parts there are. 0 for all others.
   unsigned parts() const noexcept { return parts_; }
 
   // Whether writes may go to shard() now. false while FROZEN: tell the client to retry. While

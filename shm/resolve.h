@@ -12,6 +12,7 @@
 #include "shm/hash.h"
 #include "shm/route_fields.h"
 #include "shm/route_word.h"
+#include "shm/split_record.h"
 #include "shm/table_view.h"
 
 namespace fingerpost {
@@ -44,8 +45,30 @@ template <class A>
 [[gnu::noinline]] RouteFields load_record(std::uint64_t word, RecordsView<A> records) noexcept {
   const std::uint64_t at = record_offset(word);
   const std::uint64_t head = records.load(at);
+  if (record_kind(head) == kSplitRecordKind) return SplitView<A>(word, records).whole();
   const std::uint64_t epoch = records.load(at + 1);
   return record_kind(head) == kRouteRecordKind ? decode_record(word, head, epoch) : RouteFields{};
+}
+
+// The same of the part that `object` belongs to, where the record is a split.
+template <class A>
+[[gnu::noinline]] RouteFields load_part(std::uint64_t word, RecordsView<A> records,
+                                        std::string_view object) noexcept {
+  const SplitView<A> split(word, records);
+  if (split.parts() == 0) return load_record<A>(word, records);
+  return split.part(part_of(object, split.parts()));
+}
+
+// The same of the tenant as a whole; of a split, `visit(k, route)` is called for each part.
+template <class A, class Visit>
+RouteFields load_parts(std::uint64_t word, RecordsView<A> records, Visit&& visit) noexcept {
+  const SplitView<A> split(word, records);
+  for (unsigned k = 0; k < split.parts(); ++k) {
+    const RouteFields route = split.part(k);
+    if (route.state == State::none) return {};
+    visit(k, route);
+  }
+  return load_record<A>(word, records);
 }
 
 template <class A>
@@ -87,6 +110,8 @@ inline Answer answer_of(const RouteFields& route) noexcept {
       return Answer::unknown;
     case State::deleted:
       return Answer::deleted;
+    case State::split:
+      return Answer::split;
     default:
       return Answer::found;
   }
@@ -94,9 +119,12 @@ inline Answer answer_of(const RouteFields& route) noexcept {
 
 // `memory` gives `root()`, the root word, and `generation(half, out)`: points `out` at the
 // generation of that half, false if its geometry does not fit what is allocated. `id` has 1 to 255
-// bytes; nothing else is asked of it here.
-template <class A, class Memory>
-Resolution resolve(const Memory& memory, std::string_view id) noexcept {
+// bytes; nothing else is asked of it here. `follow(word, records)` is asked for the route of a word
+// that names a record.
+template <class A, class Memory, class Follow>
+[[gnu::always_inline]] inline Resolution resolve_following(const Memory& memory,
+                                                           std::string_view id,
+                                                           Follow&& follow) noexcept {
   const PackedId<A> packed(id);
   for (int pass = 1; pass <= kPassesMax; ++pass) {
     const std::uint64_t root = memory.root().load(kAcquire);  // pairs: root
@@ -110,7 +138,8 @@ Resolution resolve(const Memory& memory, std::string_view id) noexcept {
       const PassResult seen = look_once(table, id, packed, home);
       stable = seen.stable;
       if (stable && seen.word != 0) {
-        found.route = load_route(seen.word, table.records_view());
+        found.route = has_record(seen.word) ? follow(seen.word, table.records_view())
+                                            : decode_inline(seen.word);
         stable = found.route.state != State::none;  // else bytes that make no sense
       }
       found.source = seen.source;
@@ -126,6 +155,35 @@ Resolution resolve(const Memory& memory, std::string_view id) noexcept {
   Resolution undetermined;
   undetermined.passes = kPassesMax;
   return undetermined;
+}
+
+// The tenant as a whole. Of a split one: that it is split, and into how many parts.
+template <class A, class Memory>
+Resolution resolve(const Memory& memory, std::string_view id) noexcept {
+  return resolve_following<A>(memory, id, [](std::uint64_t word, RecordsView<A> records) {
+    return load_record<A>(word, records);
+  });
+}
+
+// Of a split tenant the part that `object` belongs to; of any other tenant the same as without it.
+template <class A, class Memory>
+Resolution resolve(const Memory& memory, std::string_view id, std::string_view object) noexcept {
+  Resolution found =
+      resolve_following<A>(memory, id, [object](std::uint64_t word, RecordsView<A> records) {
+        return load_part<A>(word, records, object);
+      });
+  if (found.route.parts != 0) found.source = RouteSource::part;
+  return found;
+}
+
+// The tenant as a whole, and before it `visit(k, route)` for each part of a split one, all out of
+// one record. Where the lookup was disturbed the parts are visited again: those of the last time
+// count, and none if the answer is not `split`.
+template <class A, class Memory, class Visit>
+Resolution resolve_all(const Memory& memory, std::string_view id, Visit&& visit) noexcept {
+  return resolve_following<A>(memory, id, [&visit](std::uint64_t word, RecordsView<A> records) {
+    return load_parts<A>(word, records, visit);
+  });
 }
 
 }  // namespace fingerpost

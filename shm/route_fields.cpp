@@ -5,6 +5,7 @@ namespace fingerpost {
 std::string_view to_string(State state) noexcept {
   switch (state) {
     case State::none:
+    case State::split:
       return "";
     case State::active:
       return "ACTIVE";

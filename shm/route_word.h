@@ -3,7 +3,9 @@
 //   bit 63      62..60   59..44        43..0
 //   record: 0   state    shard index   epoch                       the usual case
 //   record: 1   state    0             offset of a RouteRecord     what does not fit: a target, an
-//   epoch of 2^44 or more
+//                                                                  epoch of 2^44 or more
+//   record: 1   6        0             offset of a split record    a tenant in parts:
+//                                                                  shm/split_record.h
 //
 // The zero word is "no route". A record's offset counts words from the start of its generation's
 // records and is never given twice within a generation, so equal words are equal routes: no ABA.
@@ -52,8 +54,8 @@ constexpr RouteFields decode_inline(std::uint64_t word) noexcept {
 }
 
 // A RouteRecord is two words, immutable once a route word names it.
-//   word 0: kind 63..56 (1: route; 2 is kept for the parts of a split tenant) · target 31..16 ·
-//   shard 15..0 word 1: epoch
+//   word 0: kind 63..56 (1: route; 2: shm/split_record.h) · target 31..16 · shard 15..0
+//   word 1: epoch
 inline constexpr std::uint64_t kRouteRecordKind = 1;
 inline constexpr std::uint64_t kRouteRecordWords = 2;
 

@@ -64,6 +64,8 @@ class SegmentWriter {
   // Adds shards whose names the topology does not have; the others stay as they are.
   Status add_shards(const std::vector<ShardSpec>& shards);
   Applied put(std::string_view id, const RouteFields& route);
+  // A tenant in parts, of which there are 2 to 1,024.
+  Applied put_split(std::string_view id, const SplitFields& split);
   Applied put_fallback(std::uint64_t index, const RouteFields& route);
   // Removes what is not newer than `version`.
   Applied remove(std::string_view id, std::uint64_t version);
@@ -74,11 +76,12 @@ class SegmentWriter {
   // A copy of the live table into the other half, with room for `extra` besides; growth, clean-up,
   // another seed.
   Status begin_copy(const TableNeeds& extra, std::uint64_t seed);
-  // An empty generation in the other half, to be filled by `load` and `load_fallback`. `isolated`:
+  // An empty generation in the other half, to be filled by the `load`s. `isolated`:
   // changes of another history; until the switch, put() and the others go to it alone.
   Status begin_load(const TableNeeds& needs, std::uint64_t seed, std::uint64_t incarnation,
                     bool isolated);
   Applied load(std::string_view id, const RouteFields& route);
+  Applied load_split(std::string_view id, const SplitFields& split);
   Applied load_fallback(std::uint64_t index, const RouteFields& route);
   // Copies slots for at most `budget`; true when there is nothing left to copy. Only after
   // begin_copy. no_space if the new generation cannot hold them (it is discarded then).
@@ -134,6 +137,11 @@ class SegmentWriter {
   // Puts into every generation that takes the change; `store(TableWriter&)` returns a Put.
   template <class Store>
   Applied put_everywhere(Store&& store);
+  template <class Store>
+  Applied put_entry(std::string_view id, Store&& store);
+  // Into the generation under construction alone, unless `id` was removed at `version` or later.
+  template <class Store>
+  Applied load_entry(std::string_view id, std::uint64_t version, Store&& store);
   void touch(std::uint64_t hash) { touched_ |= std::uint64_t{1} << hash % kPlacementWaits; }
   bool is_full_for(const TableWriter<A>& table, std::string_view id) const {
     return table.live() >= memory_.plan().capacity && table.find(id).state == State::none;
@@ -266,7 +274,17 @@ Applied SegmentWriter<A>::put_everywhere(Store&& store) {
 
 template <class A>
 Applied SegmentWriter<A>::put(std::string_view id, const RouteFields& route) {
-  const auto store = [&](TableWriter<A>& table) { return table.put(id, route); };
+  return put_entry(id, [&](TableWriter<A>& table) { return table.put(id, route); });
+}
+
+template <class A>
+Applied SegmentWriter<A>::put_split(std::string_view id, const SplitFields& split) {
+  return put_entry(id, [&](TableWriter<A>& table) { return table.put_split(id, split); });
+}
+
+template <class A>
+template <class Store>
+Applied SegmentWriter<A>::put_entry(std::string_view id, Store&& store) {
   const bool to_building = building_ && (building_->isolated || !live_);
   if (is_full_for(to_building ? building_->table : *live_, id)) return Applied::full;
   const Applied result = put_everywhere(store);
@@ -406,10 +424,22 @@ Status SegmentWriter<A>::begin_load(const TableNeeds& needs, std::uint64_t seed,
 
 template <class A>
 Applied SegmentWriter<A>::load(std::string_view id, const RouteFields& route) {
+  return load_entry(id, route.epoch, [&](TableWriter<A>& table) { return table.put(id, route); });
+}
+
+template <class A>
+Applied SegmentWriter<A>::load_split(std::string_view id, const SplitFields& split) {
+  return load_entry(id, split.read_at,
+                    [&](TableWriter<A>& table) { return table.put_split(id, split); });
+}
+
+template <class A>
+template <class Store>
+Applied SegmentWriter<A>::load_entry(std::string_view id, std::uint64_t version, Store&& store) {
   const auto gone = building_->removed.find(std::string(id));
-  if (gone != building_->removed.end() && gone->second >= route.epoch) return Applied::not_newer;
+  if (gone != building_->removed.end() && gone->second >= version) return Applied::not_newer;
   if (is_full_for(building_->table, id)) return Applied::full;
-  return applied(building_->table.put(id, route));
+  return applied(store(building_->table));
 }
 
 template <class A>
@@ -427,7 +457,10 @@ Result<bool> SegmentWriter<A>::step_copy(std::chrono::nanoseconds budget) {
     Put worst = Put::inserted;
     for (; building_->next_slot < end; ++building_->next_slot) {
       live_->visit_slot(building_->next_slot, [&](std::string_view id, const RouteFields& route) {
-        worst = std::max(worst, building_->table.put(id, route));
+        worst =
+            std::max(worst, route.state == State::split
+                                ? building_->table.put_split(id, fields_of(live_->find_split(id)))
+                                : building_->table.put(id, route));
       });
     }
     if (worst == Put::no_room || worst == Put::chain_too_long) {

@@ -68,10 +68,16 @@ class TableWriter {
   // Puts `route` for `id` if its epoch is newer than the entry's. `id` is a valid tenant id.
   Put put(std::string_view id, const RouteFields& route) noexcept;
 
+  // The same for a tenant in parts, of which there are 2 to 1,024. It is newer than a row whose
+  // epoch is not above its read_at, than a split read at an earlier version, and than one read at
+  // the same version of which less could be applied: whose epochs have a lower sum.
+  Put put_split(std::string_view id, const SplitFields& split) noexcept;
+
   // The same for fallback word `index`, which must be below the count.
   Put put_fallback(std::uint64_t index, const RouteFields& route) noexcept;
 
-  // Removes the entry of `id` if its epoch is not above `version`. false: nothing to remove.
+  // Removes the entry of `id` if its epoch, or of a split the version it was read at, is not above
+  // `version`. false: nothing to remove.
   bool remove(std::string_view id, std::uint64_t version) noexcept;
 
   // The slot that holds `id`; kNoSlot if none does.
@@ -80,6 +86,8 @@ class TableWriter {
   }
   // What the table says of `id`; state none if nothing.
   RouteFields find(std::string_view id) const noexcept;
+  // The parts of `id`; parts() 0 if it is not split.
+  SplitView<A> find_split(std::string_view id) const noexcept;
   RouteFields fallback(std::uint64_t index) const noexcept {
     return load(table_.fallback[index].load(kAcquire));
   }
@@ -112,9 +120,22 @@ class TableWriter {
     return {table_.geometry, table_.seed,     table_.header, table_.groups,
             table_.slots,    table_.fallback, table_.records};
   }
-  static std::uint64_t record_words(std::uint64_t word) noexcept {
-    return has_record(word) ? kRouteRecordWords : 0;
+  std::uint64_t record_words(std::uint64_t word) const noexcept {
+    if (!has_record(word)) return 0;
+    const unsigned parts = SplitView<A>(word, table_.records_view()).parts();
+    return parts == 0 ? kRouteRecordWords : split_record_words(parts);
   }
+  // The version that decides whether another change of the entry is newer.
+  std::uint64_t order_of(std::uint64_t word) const noexcept {
+    const RouteFields route = load(word);
+    return route.state == State::split ? SplitView<A>(word, table_.records_view()).read_at()
+                                       : route.epoch;
+  }
+  bool is_newer(const SplitFields& split, std::uint64_t word) const noexcept;
+  // Stores for `id` the word that `make()` gives, unless `is_newer(word)` says that the entry's is
+  // not older.
+  template <class IsNewer, class Make>
+  Put put_entry(std::string_view id, IsNewer&& is_newer, Make&& make) noexcept;
   RouteFields load(std::uint64_t word) const noexcept {
     return load_route(word, table_.records_view());
   }
@@ -145,6 +166,7 @@ class TableWriter {
   std::optional<std::uint64_t> take_records(std::uint64_t count) noexcept;
   // The word for `route`, with a record where it needs one; nullopt if there is no room for that.
   std::optional<std::uint64_t> make_word(const RouteFields& route) noexcept;
+  std::optional<std::uint64_t> make_word(const SplitFields& split) noexcept;
 
   Generation<A, true> table_;
   std::uint64_t records_end_ = 0;
@@ -199,6 +221,35 @@ std::optional<std::uint64_t> TableWriter<A>::make_word(const RouteFields& route)
 }
 
 template <class A>
+std::optional<std::uint64_t> TableWriter<A>::make_word(const SplitFields& split) noexcept {
+  const auto at = take_records(split_record_words(split.parts.size()));
+  if (!at) return std::nullopt;
+  std::uint64_t next = *at;
+  const auto store = [&](std::uint64_t word) {
+    table_.records[next++].store(word, kRelease);  // pairs: record
+  };
+  store(encode_split_head(split.parts.size()));
+  store(split.epoch);
+  store(split.read_at);
+  for (const RouteFields& part : split.parts) {
+    store(encode_part(part));
+    store(part.epoch);
+  }
+  return encode_record_reference(State::split, *at);
+}
+
+template <class A>
+bool TableWriter<A>::is_newer(const SplitFields& split, std::uint64_t word) const noexcept {
+  const SplitView<A> there(word, table_.records_view());
+  if (there.parts() == 0) return load(word).epoch <= split.read_at;
+  if (there.read_at() != split.read_at) return there.read_at() < split.read_at;
+  std::uint64_t ahead = 0;  // modulo 2^64
+  for (const RouteFields& part : split.parts) ahead += part.epoch;
+  for (unsigned k = 0; k < there.parts(); ++k) ahead -= there.part(k).epoch;
+  return ahead != 0 && ahead >> 63 == 0;
+}
+
+template <class A>
 typename TableWriter<A>::Place TableWriter<A>::free_place(Home home) const noexcept {
   const std::uint64_t limit = std::min(kProbeGroupsMax, table_.geometry.group_count);
   std::uint64_t group = home.group;
@@ -219,12 +270,27 @@ typename TableWriter<A>::Place TableWriter<A>::free_place(Home home) const noexc
 
 template <class A>
 Put TableWriter<A>::put(std::string_view id, const RouteFields& route) noexcept {
+  return put_entry(
+      id, [&](std::uint64_t word) { return order_of(word) < route.epoch; },
+      [&] { return make_word(route); });
+}
+
+template <class A>
+Put TableWriter<A>::put_split(std::string_view id, const SplitFields& split) noexcept {
+  return put_entry(
+      id, [&](std::uint64_t word) { return is_newer(split, word); },
+      [&] { return make_word(split); });
+}
+
+template <class A>
+template <class IsNewer, class Make>
+Put TableWriter<A>::put_entry(std::string_view id, IsNewer&& is_newer, Make&& make) noexcept {
   const PackedId<A> packed(id);
   const Home at = home(id);
   const Found found = find_in_table(readable(), packed, at);
   if (found.route != 0) {
-    if (load(found.route).epoch >= route.epoch) return Put::not_newer;
-    const auto word = make_word(route);
+    if (!is_newer(found.route)) return Put::not_newer;
+    const auto word = make();
     if (!word) return Put::no_room;
     table_.slots[found.slot].route.store(*word, kRelease);  // pairs: slot-route
     records_live_ += record_words(*word);
@@ -245,7 +311,7 @@ Put TableWriter<A>::put(std::string_view id, const RouteFields& route) noexcept 
       table_.records[tail + i].store(packed.tail_word(i), kRelease);  // pairs: record
     }
   }
-  const auto word = make_word(route);
+  const auto word = make();
   if (!word) return Put::no_room;
   rewrite_slot(table_.slots[place.slot], packed, tail, *word, place.unused, [&] {
     if (place.distance >= probe_limit_) {  // before the fingerprint of the entry that needs it
@@ -276,7 +342,7 @@ Put TableWriter<A>::put_fallback(std::uint64_t index, const RouteFields& route) 
 template <class A>
 bool TableWriter<A>::remove(std::string_view id, std::uint64_t version) noexcept {
   const Found found = find_in_table(readable(), PackedId<A>(id), home(id));
-  if (found.route == 0 || load(found.route).epoch > version) return false;
+  if (found.route == 0 || order_of(found.route) > version) return false;
   set_fingerprint(found.slot, kFingerprintVacant);
   --live_;
   ++vacant_;
@@ -288,6 +354,12 @@ template <class A>
 RouteFields TableWriter<A>::find(std::string_view id) const noexcept {
   const Found found = find_in_table(readable(), PackedId<A>(id), home(id));
   return found.route == 0 ? RouteFields{} : load(found.route);
+}
+
+template <class A>
+SplitView<A> TableWriter<A>::find_split(std::string_view id) const noexcept {
+  const Found found = find_in_table(readable(), PackedId<A>(id), home(id));
+  return {found.route, table_.records_view()};
 }
 
 template <class A>

@@ -37,10 +37,13 @@ class ByteReader {
     return {word(copy), word(copy + 8), word(copy + 16), word(copy + 24)};
   }
 
-  Seen at(const std::string& id) const {
+  Seen at(const std::string& question) const {
+    const std::string id = tenant_of(question);
     for (std::uint64_t slot = 0; slot < groups_ * 16; ++slot) {
       if (fingerprint(slot) >= 0x80 && id_of(slot) == id) {
-        return told(RouteSource::override_entry, route_of(word(slot_at(slot))));
+        const std::uint64_t route = word(slot_at(slot));
+        if (const auto split = split_of(route)) return told_of_split(*split, question);
+        return told(RouteSource::override_entry, route_of(route));
       }
     }
     if (rules_ == 0) return {};
@@ -102,8 +105,10 @@ class ByteReader {
         found.push_back(name + " lies behind the end of its probe");
       }
       const std::uint64_t route = word(slot_at(slot));
-      if (route_of(route).state == State::none) found.push_back(name + " has no route");
-      if (route >> 63 != 0 && (route & kOffsetBits) + 2 > records_end()) {
+      const auto split = split_of(route);
+      if (!split && route_of(route).state == State::none) found.push_back(name + " has no route");
+      const std::size_t words = split ? 3 + 2 * split->parts.size() : 2;
+      if (route >> 63 != 0 && (route & kOffsetBits) + words > records_end()) {
         found.push_back(name + " names a record behind the end of the records");
       }
       if (id.size() > 48 && word(slot_at(slot) + 56) + (id.size() - 33) / 8 > records_end()) {
@@ -140,9 +145,21 @@ class ByteReader {
             word(record + 8)};
   }
 
+  std::optional<SplitFields> split_of(std::uint64_t route) const {
+    const std::size_t record = records_at_ + (route & kOffsetBits) * 8;
+    if (route >> 60 != 14 || word(record) >> 56 != 2) return std::nullopt;
+    SplitFields split{word(record + 8), word(record + 16), {}};
+    for (std::size_t k = 0; k < (word(record) & 0xFFFF); ++k) {
+      const std::uint64_t part = word(record + 24 + 16 * k);
+      split.parts.push_back({static_cast<State>(part >> 32), static_cast<std::uint16_t>(part),
+                             static_cast<std::uint16_t>(part >> 16), word(record + 32 + 16 * k)});
+    }
+    return split;
+  }
+
   static Seen told(RouteSource source, const RouteFields& route) {
     if (route.state == State::none) return {};
-    return {route.state == State::deleted ? Answer::deleted : Answer::found, source, route};
+    return {route.state == State::deleted ? Answer::deleted : Answer::found, source, route, {}};
   }
 
   bool is_reachable(std::uint64_t slot, std::uint64_t group) const {

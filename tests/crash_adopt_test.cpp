@@ -55,14 +55,13 @@ void interrupt_at_every_load(const RecordedRun& run, std::size_t cut, const Smal
       if (writer.ok() && replays) replay(*writer, run.scenario(), run.first_generation());
     });
     const ModelInForce interrupting(&interruption);
-    const Resolution told = resolve<TracedAtomics>(segment.readable<TracedAtomics>(), id);
+    const Seen seen = tell<TracedAtomics>(segment.readable<TracedAtomics>(), id).seen;
     if (!interruption.happened()) break;
-    INFO("read: ", seen_of(told));
-    CHECK(told.answer != Answer::undetermined);
+    INFO("read: ", seen);
+    CHECK(seen.answer != Answer::undetermined);
     if (replays) {
-      CHECK(was_true(run, cut, id, seen_of(told)));
+      CHECK(was_true(run, cut, id, seen));
     } else {
-      const Seen seen = seen_of(told);
       CHECK((seen == run.old_truth(cut).at(id) || seen == run.new_truth(cut).at(id)));
     }
   }
@@ -117,10 +116,10 @@ TEST_CASE("a takeover gives no words of records out again, though no entry uses 
         next->put(town.ben, migrating(3, 0, 5));
       });
       const ModelInForce interrupting(&interruption);
-      const Resolution told = resolve<TracedAtomics>(segment.readable<TracedAtomics>(), id);
+      const Seen seen = tell<TracedAtomics>(segment.readable<TracedAtomics>(), id).seen;
       if (!interruption.happened()) break;
-      INFO("read: ", seen_of(told));
-      CHECK(was_true(run, 0, id, seen_of(told)));
+      INFO("read: ", seen);
+      CHECK(was_true(run, 0, id, seen));
     }
   }
 }
@@ -146,7 +145,7 @@ TEST_CASE(
       auto writer = take_over<TracedAtomics>(segment);
       REQUIRE(writer.ok());
       CHECK(ByteReader(segment.bytes()).problems() == std::vector<std::string>{});
-      CHECK(seen_of(ask(segment, id)) == run.last_truth().at(id));
+      CHECK(ask(segment, id) == run.last_truth().at(id));
     }
     {
       SmallSegment segment = whole;

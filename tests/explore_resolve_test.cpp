@@ -72,8 +72,7 @@ class WatchedReader {
 
   void look_up(const std::string& id) {
     memory_.begin_lookup({++steps_, since_});
-    const Resolution told = resolve<TracedAtomics>(memory_, id);
-    const Seen seen = seen_of(told);
+    const Seen seen = tell<TracedAtomics>(memory_, id).seen;
     const auto& list = seen_by_truth_.at(id);
     advance([&](std::size_t i) { return list[i] == seen; },
             [&] {
@@ -81,8 +80,8 @@ class WatchedReader {
               text << id << ": " << seen << " after moment " << since_;
               return text.str();
             });
-    check_shard(seen.route.shard);
-    check_shard(seen.route.target);
+    check_shards(seen.route);
+    for (const RouteFields& part : seen.parts) check_shards(part);
   }
 
   // Between ids a batch is not one moment: some of its rows may be seen before others.
@@ -106,6 +105,10 @@ class WatchedReader {
     since_ = i;
   }
 
+  void check_shards(const RouteFields& route) {
+    check_shard(route.shard);
+    check_shard(route.target);
+  }
   // A route's shards are there: their topology was published before it.
   void check_shard(std::uint16_t shard) {
     if (shard == kNoShard) return;

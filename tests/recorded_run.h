@@ -86,8 +86,8 @@ void replay(SegmentWriter<A>& writer, const Scenario& scenario, std::uint64_t fi
   }
 }
 
-inline Resolution ask(const SmallSegment& segment, const std::string& id) {
-  return resolve<StdAtomics>(segment.readable<StdAtomics>(), id);
+inline Seen ask(const SmallSegment& segment, const std::string& question) {
+  return tell<StdAtomics>(segment.readable<StdAtomics>(), question).seen;
 }
 
 }  // namespace fingerpost

@@ -40,7 +40,7 @@ struct Scenario {
   std::vector<ShardSpec> topology;  // of the first generation
   std::vector<Phase> prelude;       // not looked at
   std::vector<Phase> phases;
-  std::vector<std::string> ids;  // that readers ask for
+  std::vector<std::string> ids;  // that readers ask for: tenants, objects, all parts
 
   // What is true before the first phase and after each.
   std::vector<Truth> truths() const {
@@ -75,6 +75,7 @@ void perform(SegmentWriter<A>& writer, const Phase& phase) {
       break;
     case Phase::Kind::load:
       for (const auto& [id, route] : phase.rows.overrides) writer.load(id, route);
+      for (const auto& [id, split] : phase.rows.splits) writer.load_split(id, split);
       for (const auto& [index, route] : phase.rows.rules) writer.load_fallback(index, route);
       break;
     case Phase::Kind::switch_over:
@@ -96,6 +97,7 @@ SegmentWriter<A> lay_out(SmallSegment& segment, const Scenario& scenario) {
   (void)writer.publish_topology(scenario.topology);
   (void)writer.begin_load(scenario.needs, kFirstSeed, scenario.before.position.incarnation, false);
   for (const auto& [id, route] : scenario.before.overrides) writer.load(id, route);
+  for (const auto& [id, split] : scenario.before.splits) writer.load_split(id, split);
   for (std::size_t i = 0; i < scenario.before.rules.size(); ++i) {
     if (scenario.before.rules[i].state != State::none) {
       writer.load_fallback(i, scenario.before.rules[i]);
@@ -202,6 +204,11 @@ inline Rows put_rows(std::vector<std::pair<std::string, RouteFields>> overrides)
   rows.overrides = std::move(overrides);
   return rows;
 }
+inline Rows split_rows(std::vector<std::pair<std::string, SplitFields>> splits) {
+  Rows rows;
+  rows.splits = std::move(splits);
+  return rows;
+}
 inline Rows remove_rows(std::vector<std::pair<std::string, std::uint64_t>> removals) {
   Rows rows;
   rows.removals = std::move(removals);
@@ -212,6 +219,7 @@ inline Rows remove_rows(std::vector<std::pair<std::string, std::uint64_t>> remov
 inline Rows rows_of(const Truth& truth) {
   Rows rows;
   for (const auto& [id, route] : truth.overrides) rows.overrides.emplace_back(id, route);
+  for (const auto& [id, split] : truth.splits) rows.splits.emplace_back(id, split);
   for (std::size_t i = 0; i < truth.rules.size(); ++i) rows.rules.emplace_back(i, truth.rules[i]);
   return rows;
 }

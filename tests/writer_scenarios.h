@@ -144,6 +144,57 @@ inline Scenario topology_change(const Town& town) {
   return s;
 }
 
+// A tenant split in place, a part on its way, grown so that parts inherit, and merged; another one,
+// with a long id, split out of its bucket by the twin's bytes alone, and gone back to it.
+inline Scenario split_and_merge(const Town& town) {
+  Scenario s = town.scenario("a split, a part moved, growth, a merge, a removal");
+  s.ids = {town.ann,           object_of(town.ann, "o1"), object_of(town.ann, "o2"),
+           parts_of(town.ann), object_of(town.dan, "o1"), parts_of(town.long_ben)};
+  const SplitFields two{4, 4, {active(1, 3), active(1, 4)}};
+  const SplitFields moved{5, 5, {active(1, 3), migrating(1, 2, 5)}};
+  const SplitFields four{7, 7, {active(1, 3), migrating(1, 2, 5), active(1, 6), active(2, 7)}};
+  s.phases = {batch(split_rows({{town.ann, two}}), 4),
+              batch(split_rows({{town.ann, moved}, {town.long_ben, two}}), 5),
+              batch(split_rows({{town.ann, four}}), 7),
+              batch(put_rows({{town.ann, active(2, 8)}}), 8),
+              batch(remove_rows({{town.long_ben, 9}}), 9)};
+  return s;
+}
+
+// The record in both halves, and changes of it that a copy and an older reading meet.
+inline Scenario split_in_two_generations(const Town& town) {
+  Scenario s = town.scenario("splits through a growth and a reload that newer ones overtake");
+  s.ids = {parts_of(town.ann), object_of(town.dan, "o1"), parts_of(town.cat)};
+  const SplitFields old{3, 3, {active(1, 2), active(2, 3)}};
+  const SplitFields younger{5, 5, {active(1, 2), active(3, 5)}};
+  const SplitFields read{6, 6, {active(1, 2), active(3, 5)}};
+  const SplitFields last{7, 7, {active(1, 2), active(0, 7)}};
+  s.before.overrides.erase(town.ann);
+  s.before.splits = {{town.ann, old}, {town.cat, old}};
+  s.before.position = {1, 3, 77, 0};
+  Truth loaded = s.before;
+  loaded.splits = {{town.ann, read}, {town.dan, read}};
+  loaded.overrides.erase(town.dan);
+  Phase begin = phase_of(Phase::Kind::begin_load, 3);
+  begin.needs = {20, 64, FallbackKind::buckets, 2};
+  Phase load = phase_of(Phase::Kind::load);
+  load.rows = rows_of(loaded);
+  Phase turn = phase_of(Phase::Kind::switch_over);
+  turn.becomes = loaded;
+  turn.becomes->apply(split_rows({{town.ann, last}}));
+  turn.becomes->position = {1, 7, 1'007, 0};
+  s.phases = {phase_of(Phase::Kind::begin_copy, 2),
+              batch(split_rows({{town.ann, younger}}), 5),
+              phase_of(Phase::Kind::step_copy),
+              batch(remove_rows({{town.cat, 6}}), 6),
+              phase_of(Phase::Kind::switch_over),
+              begin,
+              batch(split_rows({{town.ann, last}}), 7),
+              load,
+              turn};
+  return s;
+}
+
 inline Scenario superseding(const Town& town) {
   Scenario s = town.scenario("superseding");
   s.phases = {batch(put_rows({{town.ann, active(2, 3)}}), 3), phase_of(Phase::Kind::supersede)};
@@ -297,6 +348,8 @@ inline std::vector<Scenario> all_scenarios() {
           reload(town),
           new_history(town),
           topology_change(town),
+          split_and_merge(town),
+          split_in_two_generations(town),
           overflow(crowd),
           gap_in_chain(crowd),
           four_generations(town),
