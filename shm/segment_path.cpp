@@ -12,6 +12,7 @@ namespace fingerpost {
 namespace {
 
 constexpr std::string_view kLockEnding = ".lock";
+constexpr std::string_view kApprovalEnding = ".approval";
 constexpr std::string_view kHalfMadeEnding = ".new";
 
 bool is_digit(char c) noexcept {
@@ -78,6 +79,7 @@ std::optional<std::string_view> why_not_segment_name(std::string_view name) noex
     return "holds something other than A-Z a-z 0-9 . _ -";
   }
   if (name.ends_with(kLockEnding)) return "ends in '.lock', as lock files do";
+  if (name.ends_with(kApprovalEnding)) return "ends in '.approval', as a host's approvals do";
   if (name.ends_with(kHalfMadeEnding)) return "ends in '.new', as half-made segments do";
   if (has_layout_ending(name)) return "ends in '.l' and a number, as segments of a layout do";
   return std::nullopt;
@@ -120,6 +122,10 @@ Result<std::string> path_to_write(std::string_view name_or_path, unsigned layout
 
 std::string lock_path(const std::string& segment_path) {
   return segment_path + std::string(kLockEnding);
+}
+
+std::string approval_path(const std::string& segment_path) {
+  return segment_path + std::string(kApprovalEnding);
 }
 
 std::string half_made_path(const std::string& segment_path) {

@@ -44,9 +44,10 @@ Result<std::string> path_to_write(
     std::string_view name_or_path, unsigned layout,
     const SegmentFolders& folders = SegmentFolders::of_this_process());
 
-// The helpers beside a segment: the file whose lock makes one process the writer, and the half-made
-// segment before it gets its name.
+// The helpers beside a segment: the file whose lock makes one process the writer, what this host's
+// administrator lets its poison guard pass, and the half-made segment before it gets its name.
 std::string lock_path(const std::string& segment_path);
+std::string approval_path(const std::string& segment_path);
 std::string half_made_path(const std::string& segment_path);
 
 }  // namespace fingerpost

@@ -42,6 +42,11 @@ std::uint64_t PoisonGuard::passed_lately(std::int64_t now_ns) {
   return count;
 }
 
+std::string how_to_approve(std::uint64_t version) {
+  return "if that is meant: fingerpost approve " + std::to_string(version) +
+         " (for every host; --this-host NAME for this one)";
+}
+
 std::uint64_t PoisonGuard::screen(Batch& batch, const SegmentWriter<StdAtomics>& writer,
                                   Quarantine& quarantine, std::int64_t now_ns) {
   const auto waits = [&](std::uint64_t version) { return version > batch.approved; };

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <string_view>
 
 #include "shm/segment_writer.h"
@@ -21,6 +22,9 @@
 namespace fingerpost {
 
 inline constexpr std::string_view kWhyWithheld = "is withheld by the poison guard";
+
+// The end of every message about what is withheld.
+std::string how_to_approve(std::uint64_t version);
 
 class PoisonGuard {
  public:

@@ -6,6 +6,7 @@
 #include "shm/boot_clock.h"
 #include "shm/number_text.h"
 #include "shm/readiness.h"
+#include "syncer/host_approval.h"
 #include "syncer/wall_clock.h"
 
 namespace fingerpost {
@@ -202,7 +203,8 @@ void Syncer::sync() {
     return;
   }
   if (rebuilding_) begin_rebuild();
-  const bool replay_is_due = !quarantine_.rows().empty() && Clock::now() >= next_replay_;
+  const bool replay_is_due = !quarantine_.rows().empty() &&
+                             (Clock::now() >= next_replay_ || host_approved_version() > approved_);
   if (!replay_is_due && topology_known_ && !behind_) {
     const auto changed = source_->may_have_changed();
     if (!changed.ok()) {
@@ -252,6 +254,7 @@ void Syncer::read_and_apply() {
     return;
   }
   behind_ = true;
+  (*batch)->approved = approved_version(**batch);
   const DirectoryLayout& layout = (*batch)->layout;
   if (Status s = check_fits(layout, *segment_); s.code() == Code::other_directory) {
     source_failed(s);
@@ -301,6 +304,22 @@ std::optional<Syncer::Reload> Syncer::reload_for(const Batch& batch, const Posit
   return std::nullopt;
 }
 
+std::uint64_t Syncer::approved_version(const Batch& batch) const {
+  return std::max(batch.approved, host_approved_version());
+}
+
+std::uint64_t Syncer::host_approved_version() const {
+  const auto given = read_host_approval(path_);
+  if (!given.ok()) {
+    if (given.status().code() != Code::absent)
+      log_.limited(Log::Level::warning, "host-approval", given.status().message());
+    return 0;
+  }
+  const bool holds = given->directory_id == segment_->identity().directory_id &&
+                     given->incarnation == segment_->writer().incarnation();
+  return holds ? given->version : 0;
+}
+
 bool Syncer::reload_is_withheld(const Batch& batch) const {
   if (!withheld_reload_ || batch.approved >= withheld_reload_->version) return false;
   const bool went_on = batch.end != *withheld_reload_;
@@ -335,12 +354,10 @@ void Syncer::apply(Batch& batch) {
   batch.topology.reset();
   if (const std::uint64_t held = guard_.screen(batch, writer, quarantine_, boot_time_ns());
       held != 0) {
-    log_.limited(
-        Log::Level::error, "poison-guard",
-        std::to_string(held) +
-            " changes of owners, deletions or removals without a verb are withheld; if they are "
-            "meant: INSERT INTO directory_approval (version, who, at) VALUES (" +
-            std::to_string(batch.end.version) + ", 'who', datetime('now'))");
+    log_.limited(Log::Level::error, "poison-guard",
+                 std::to_string(held) +
+                     " changes of owners, deletions or removals without a verb are withheld; " +
+                     how_to_approve(batch.end.version));
   }
   if (Status s = sink_->apply(batch); !s.ok()) {
     begin_successor(s.message(), true);

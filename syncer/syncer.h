@@ -112,6 +112,10 @@ class Syncer {
   Status make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
                       std::unique_ptr<OwnedSegment>& out);
 
+  // Up to which version the guard lets changes through: what the directory says, or this host.
+  std::uint64_t approved_version(const Batch& batch) const;
+  std::uint64_t host_approved_version() const;
+
   // --- fills (syncer_fill.cpp) ---
   Status begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, bool isolated);
   void begin_reload(std::uint64_t incarnation, std::string_view why);

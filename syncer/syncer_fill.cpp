@@ -182,7 +182,7 @@ Status Syncer::catch_up_fill(Position& position) {
   if (Status s = next_sink_->apply(**batch); !s.ok()) return s;
   if (!writer.building())
     return {Code::conflict, "the generation under construction had to make way"};
-  if (Status s = judge_reload((*batch)->approved, (*batch)->end); !s.ok()) return s;
+  if (Status s = judge_reload(approved_version(**batch), (*batch)->end); !s.ok()) return s;
   layout_ = (*batch)->layout;
   position = {fill_->incarnation, (*batch)->end.version, (*batch)->end.nonce,
               next_quarantine_.replay_from()};
@@ -204,9 +204,8 @@ Status Syncer::judge_reload(std::uint64_t approved, const Cursor& end) {
   withheld_entries_ = differences;
   next_judgement_ = Clock::now() + kJudgeAgainAfter;
   return {Code::refused, std::to_string(differences) + " of " + std::to_string(served.live()) +
-                             " entries would change their owner or go; withheld, if that is meant: "
-                             "INSERT INTO directory_approval (version, who, at) VALUES (" +
-                             std::to_string(end.version) + ", 'who', datetime('now'))"};
+                             " entries would change their owner or go; withheld; " +
+                             how_to_approve(end.version)};
 }
 
 Status Syncer::finish_fill() {

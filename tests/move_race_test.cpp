@@ -60,7 +60,7 @@ void wait_for(const std::function<bool()>& condition) {
   }
 }
 
-constexpr int kRounds = 200;
+constexpr int kRounds = 1'000;
 
 struct Ring {
   std::atomic<int> arrived{0};
@@ -226,7 +226,7 @@ std::int64_t flips_of(Directory& directory, const std::string& id) {
 
 }  // namespace
 
-TEST_CASE("two movers race 200 times for one tenant: one wins each time, and he moves it") {
+TEST_CASE("two movers race 1,000 times for one tenant: one wins each time, and he moves it") {
   MovingDirectory made("/dev/shm");
   made.with_buckets(1);
   REQUIRE(create_tenant(*made.directory, "t", "s1").ok());

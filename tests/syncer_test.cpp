@@ -1,11 +1,15 @@
 #include "syncer/syncer.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 
+#include "shm/segment_path.h"
+#include "syncer/host_approval.h"
 #include "tests/syncer_host.h"
 
 using namespace fingerpost;
@@ -247,6 +251,60 @@ TEST_CASE("a restored directory that would move many tenants waits for an approv
            ", 'test', 'now')");
   REQUIRE(host.sees(worker, "t5", "alpha"));
   CHECK(counter(worker, Counter::withheld) == 0);
+}
+
+TEST_CASE("an approval for this host lets through what waits, in the history that is served") {
+  SyncerHost host;
+  add_tenants(host, 100);
+  host.serve();
+  const Reader worker = host.reader();
+  const auto approve = [&](std::uint64_t incarnation) {
+    const Status written = write_host_approval(
+        host.segment_path(),
+        {worker.status().directory_id, incarnation, static_cast<std::uint64_t>(version_of(host))});
+    REQUIRE_MESSAGE(written.ok(), written.message());
+  };
+  copy_database(host, host.file("backup.db"));
+  host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id LIKE 't%'");
+  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) == 100; }));
+  approve(worker.status().incarnation + 1);  // of another history: allows nothing
+  host.turn_for(std::chrono::milliseconds(200));
+  CHECK(worker.resolve("t5").shard().name() == "alpha");
+  approve(worker.status().incarnation);
+  REQUIRE(host.sees(worker, "t5", "beta"));
+  CHECK(counter(worker, Counter::withheld) == 0);
+
+  // A restored directory: what was approved before says nothing of it.
+  replace_database(host, host.file("backup.db"));
+  host.sql("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('new', 'beta')");
+  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) != 0; }));
+  CHECK(worker.resolve("t5").shard().name() == "beta");
+  approve(worker.status().incarnation);
+  REQUIRE(host.sees(worker, "t5", "alpha"));
+  fs::remove(approval_path(host.segment_path()));
+}
+
+TEST_CASE("an approval that somebody else can write allows nothing") {
+  SyncerHost host;
+  add_tenants(host, 100);
+  host.serve();
+  const Reader worker = host.reader();
+  host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id LIKE 't%'");
+  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) == 100; }));
+  const HostApproval given{worker.status().directory_id, worker.status().incarnation,
+                           static_cast<std::uint64_t>(version_of(host))};
+  REQUIRE(write_host_approval(host.segment_path(), given).ok());
+  const std::string path = approval_path(host.segment_path());
+  REQUIRE(::chmod(path.c_str(), 0666) == 0);
+  CHECK(read_host_approval(host.segment_path()).status().code() == Code::wrong_owner);
+  host.turn_for(std::chrono::milliseconds(200));
+  CHECK(worker.resolve("t5").shard().name() == "alpha");
+  fs::remove(path);
+  fs::create_symlink(host.file("elsewhere"), path);
+  CHECK_FALSE(read_host_approval(host.segment_path()).ok());
+  fs::remove(path);
+  std::ofstream(path) << "no approval\n";
+  CHECK(read_host_approval(host.segment_path()).status().code() == Code::corrupt);
 }
 
 TEST_CASE(

@@ -1,6 +1,6 @@
-// The demo behind tools/demo: commits changes and writes the ledger, runs the syncer and the
-// workers, kills the syncer half-way, and tells what was seen. Exit status: 0 every answer was
-// right · 1 one was not · 5 it could not run.
+// The demo behind tools/demo: has changes committed, runs the syncer and the workers, kills the
+// syncer half-way, and tells what was seen. Exit status: 0 every answer was right · 1 one was not ·
+// 5 it could not run.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <random>
 #include <thread>
 
 #include "reader/reader.h"
 #include "shm/counters.h"
+#include "tools/demo_changes.h"
 #include "tools/demo_ledger.h"
 #include "tools/directory.h"
 
@@ -41,10 +41,6 @@ struct Options {
 struct Fault : std::runtime_error {
   using runtime_error::runtime_error;
 };
-
-std::string address_of(std::uint64_t shard, std::uint64_t number) {
-  return fmt::format("10.0.{}.{}:5432", shard, number);
-}
 
 class Demo {
  public:
@@ -80,11 +76,10 @@ class Demo {
   std::unique_ptr<Directory> directory_;
   std::vector<std::string> ids_;
   std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<Changes> changes_;
   std::optional<Reader> reader_;
   std::vector<pid_t> workers_;
   pid_t syncer_ = -1;
-  std::mt19937_64 random_{1};
-  std::uint64_t commits_ = 0;
   std::uint64_t lost_ = 0;
   std::vector<double> visible_ms_;
   std::uint64_t resolves_then_ = 0;
@@ -94,37 +89,11 @@ class Demo {
 };
 
 void Demo::load_ids() {
-  struct Row {
-    std::uint64_t epoch;
-    std::uint64_t shard;
-  };
-  std::vector<Row> rows;
   auto row = directory_->db().prepare(
-      "SELECT entry_id, CAST(substr(shard_id, 2) AS INTEGER) - 1, epoch FROM shard_directory "
-      "WHERE entry_id NOT LIKE 'bucket:%'");
-  while (row.step()) {
-    ids_.emplace_back(row.text(0));
-    rows.push_back({row.number(2), row.number(1)});
-  }
+      "SELECT entry_id FROM shard_directory WHERE entry_id NOT LIKE 'bucket:%'");
+  while (row.step()) ids_.emplace_back(row.text(0));
   ledger_ = std::make_unique<Ledger>(ids_.size());
-  const std::int64_t now = monotonic_ns();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    ledger_->tenant(i).announce(rows[i].epoch, rows[i].shard);
-    ledger_->tenant(i).committed(now);
-  }
-  auto bucket = directory_->db().prepare(
-      "SELECT CAST(substr(entry_id, 8) AS INTEGER), CAST(substr(shard_id, 2) AS INTEGER) - 1, "
-      "epoch "
-      "FROM shard_directory WHERE entry_id LIKE 'bucket:%'");
-  while (bucket.step()) {
-    Entry& entry = board().buckets.at(bucket.number(0));
-    entry.announce(bucket.number(2), bucket.number(1));
-    entry.committed(now);
-  }
-  for (Entry& shard : board().shards) {
-    shard.announce(1, 1);
-    shard.committed(now);
-  }
+  changes_ = std::make_unique<Changes>(*directory_, ids_, *ledger_);
 }
 
 void Demo::start_syncer() {
@@ -186,40 +155,8 @@ void Demo::start_workers() {
 }
 
 void Demo::commit_one() {
-  const std::uint64_t draw = random_();
-  const std::uint64_t kind = draw % 16;
-  const bool is_shard = kind == 0;
-  const bool is_bucket = kind == 1;
-  const std::size_t index = (draw >> 8) % (is_shard ? kShards : is_bucket ? kBuckets : ids_.size());
-  Entry& entry = is_shard    ? board().shards[index]
-                 : is_bucket ? board().buckets[index]
-                             : ledger_->tenant(index);
-  if (entry.is_full()) return;
-  // Names itself as a verb: the data is ours to move, so the poison guard need not ask.
-  DirectoryChange change(*directory_, "demo");
-  SqliteDb& db = directory_->db();
-  if (is_shard) {
-    const std::uint64_t next = entry.value() + 1;
-    db.prepare("UPDATE shard_topology SET primary_address = ? WHERE shard_id = ?")
-        .bind(address_of(index + 1, next), fmt::format("s{}", index + 1))
-        .run();
-    entry.announce(next, next);
-  } else {
-    const std::string id = is_bucket ? fmt::format("bucket:{}", index) : ids_[index];
-    const std::uint64_t shard = (entry.value() + 1 + (draw >> 40) % (kShards - 1)) % kShards;
-    db.prepare("UPDATE shard_directory SET shard_id = ? WHERE entry_id = ?")
-        .bind(fmt::format("s{}", shard + 1), id)
-        .run();
-    auto row = db.prepare("SELECT epoch FROM shard_directory WHERE entry_id = ?");
-    row.bind(id);
-    row.step();
-    entry.announce(row.number(0), shard);
-  }
-  const std::uint64_t version = change.commit();
-  const std::int64_t now = monotonic_ns();
-  entry.committed(now);
-  ++commits_;
-  if (board().syncer_up_ns.load() != 0) wait_visible(version, now);
+  const std::optional<std::uint64_t> version = changes_->commit_one();
+  if (version && board().syncer_up_ns.load() != 0) wait_visible(*version, monotonic_ns());
 }
 
 void Demo::wait_visible(std::uint64_t version, std::int64_t committed) {
@@ -279,6 +216,7 @@ int Demo::run() {
   start_syncer();
   const double restart_ms = static_cast<double>(monotonic_ns() - restart) / 1e6;
   commit_for(half);
+  changes_->finish();
   phase_seconds_[1] = static_cast<double>(monotonic_ns() - phase_started_ns_) / 1e9;
 
   board().stop.store(true);
@@ -327,8 +265,10 @@ int Demo::summary() {
   }
   std::sort(visible_ms_.begin(), visible_ms_.end());
   fmt::print("\nwrong answers        {}\nundetermined         {}\n", wrong, undetermined);
-  fmt::print("commits              {} ({} never seen within {} s)\n", commits_, lost_,
-             kVisibleAtLast.count());
+  fmt::print(
+      "commits              {} ({} never seen within {} s): {} tenants and buckets moved, in "
+      "steps\n",
+      changes_->commits(), lost_, kVisibleAtLast.count(), changes_->moved());
   fmt::print("commit to visible    p50 {:.2f} ms, p99 {:.2f} ms\n", percentile(visible_ms_, 0.5),
              percentile(visible_ms_, 0.99));
   fmt::print(

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "shm/route_fields.h"
+
 namespace fingerpost::demo {
 
 inline constexpr std::uint64_t kRecordsMax = 16;  // changes of one entry in one run
@@ -19,9 +21,20 @@ inline constexpr std::size_t kBuckets = 1'024;
 inline constexpr std::size_t kWorkers = 4;
 inline constexpr std::int64_t kVisibleWithinNs = 1'000'000'000;  // a commit, or a restarted syncer
 
+// What a tenant or a bucket has: a shard, and a state.
+constexpr std::uint64_t ledger_value(std::uint64_t shard, State state) {
+  return shard << 8 | static_cast<std::uint64_t>(state);
+}
+constexpr std::uint64_t shard_of(std::uint64_t value) {
+  return value >> 8;
+}
+constexpr State state_of(std::uint64_t value) {
+  return static_cast<State>(value & 0xff);
+}
+
 struct Record {
   std::atomic<std::uint64_t> epoch{0};     // of a shard: 1, 2, … as its address changes
-  std::atomic<std::uint64_t> value{0};     // the shard's number; of a shard: its address's number
+  std::atomic<std::uint64_t> value{0};     // as ledger_value(); of a shard: its address's number
   std::atomic<std::int64_t> commit_ns{0};  // CLOCK_MONOTONIC; 0: perhaps not committed yet
 };
 
@@ -38,7 +51,8 @@ class Entry {
   // After it.
   void committed(std::int64_t now_ns) { records_[count_.load() - 1].commit_ns.store(now_ns); }
 
-  bool is_full() const { return count_.load() == kRecordsMax; }
+  bool is_full() const { return !has_room_for(1); }
+  bool has_room_for(std::uint64_t records) const { return count_.load() + records <= kRecordsMax; }
   std::uint64_t value() const { return records_[count_.load() - 1].value.load(); }
   bool has(std::uint64_t epoch, std::uint64_t value) const {
     for (std::uint64_t i = count_.load(); i-- > 0;) {

@@ -98,7 +98,8 @@ class Worker {
     const ShardView shard = route.shard();
     const std::uint64_t number = shard_number(shard.name());
     bool right = route.found() && route.source() == source && number < kShards &&
-                 entry.has(route.epoch(), number) && route.epoch() >= seen &&
+                 entry.has(route.epoch(), ledger_value(number, route.state())) &&
+                 route.writable() == (route.state() != State::frozen) && route.epoch() >= seen &&
                  (!bound || route.epoch() >= entry.epoch_at(then));
     if (right) {
       const Entry& addresses = board_.shards[number];
@@ -114,11 +115,13 @@ class Worker {
   void complain(const std::string& id, const Route& route, const Entry& entry) {
     if (figures_.wrong.fetch_add(1) >= 5) return;
     std::fprintf(
-        stderr, "wrong: %s answered %u by %s at %s epoch %llu; the ledger's last is s%llu\n",
+        stderr, "wrong: %s answered %u by %s at %s %s epoch %llu; the ledger's last is s%llu %s\n",
         id.c_str(), static_cast<unsigned>(route.answer()),
         std::string(to_string(route.source())).c_str(), std::string(route.shard().name()).c_str(),
+        std::string(to_string(route.state())).c_str(),
         static_cast<unsigned long long>(route.epoch()),
-        static_cast<unsigned long long>(entry.value() + 1));
+        static_cast<unsigned long long>(shard_of(entry.value()) + 1),
+        std::string(to_string(state_of(entry.value()))).c_str());
   }
 
   Reader& reader_;
