@@ -31,7 +31,8 @@ inline std::uint32_t scan_portable(std::uint64_t low, std::uint64_t high,
   const auto gather = [](std::uint64_t marks) {  // the eight marks as eight bits
     return static_cast<std::uint32_t>((marks >> 7) * 0x0102040810204080 >> 56);
   };
-  const std::uint64_t pattern = 0x0101010101010101 * byte;
+  constexpr std::uint64_t kOnes = 0x0101010101010101;  // unsigned: the product may wrap
+  const std::uint64_t pattern = kOnes * byte;
   return gather(zero_bytes(low ^ pattern)) | gather(zero_bytes(high ^ pattern)) << 8;
 }
 
