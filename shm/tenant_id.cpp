@@ -78,12 +78,14 @@ std::optional<std::string_view> why_not_tenant_id(std::string_view id) noexcept 
 }
 
 std::optional<std::string_view> why_not_entry_id(std::string_view id) noexcept {
+  if (id.starts_with(kPartPrefix)) {
+    // The tenant's id may have all its 255 bytes.
+    if (part_of_entry_id(id)) return std::nullopt;
+    return "is not 'part:K:ID' with K below 1024 and ID a tenant id";
+  }
   if (const auto why = why_not_id_bytes(id)) return why;
   if (id.starts_with(kBucketPrefix) && !bucket_of_entry_id(id)) {
     return "is not 'bucket:N' with N in plain decimal";
-  }
-  if (id.starts_with(kPartPrefix) && !part_of_entry_id(id)) {
-    return "is not 'part:K:ID' with K below 1024 and ID a tenant id";
   }
   return std::nullopt;
 }

@@ -142,7 +142,7 @@ TEST_CASE_FIXTURE(
   run("DELETE FROM shard_directory");
   CHECK(integer("SELECT count(*) FROM shard_directory WHERE state = 'DELETED'") == 2);
   run("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('bucket:3', 'alpha')");
-  CHECK(refused("DELETE FROM shard_directory", "a bucket cannot be DELETED"));
+  CHECK(refused("DELETE FROM shard_directory", "a bucket or a part cannot be DELETED"));
   check_chain();
 }
 
@@ -213,10 +213,12 @@ TEST_CASE_FIXTURE(Fixture, "an id is checked where SQL can check it") {
     CAPTURE(id);
     CHECK(refused(insert + "'" + id + "', 'alpha')", "a part is"));
   }
+  CHECK(refused(insert + "'part:1023:' || printf('%256s', 'a'), 'alpha')", no_id));
   run(insert +
-      "'größe ^]-[', 'alpha'), ('bucket:0', 'alpha'), ('bucket:15', 'alpha'), ('part:1023:a:b', "
-      "'alpha'), "
+      "'größe ^]-[', 'alpha'), ('bucket:0', 'alpha'), ('bucket:15', 'alpha'), ('a:b', 'alpha'), "
       "(printf('%255s', 'a'), 'alpha')");
+  run("INSERT INTO directory_split (entry_id, parts) VALUES ('a:b', 1024), (printf('%255s', 'a'), "
+      "2)");
   check_chain();
 }
 
@@ -251,9 +253,10 @@ TEST_CASE_FIXTURE(Fixture, "shards must be known, states too, and an id never ch
   CHECK(
       refused("INSERT INTO shard_directory (entry_id, shard_id, state) VALUES ('bucket:1', 'beta', "
               "'DELETED')",
-              "a bucket cannot be DELETED"));
+              "a bucket or a part cannot be DELETED"));
   run("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('bucket:1', 'beta')");
-  CHECK(refused("UPDATE shard_directory SET state = 'DELETED'", "a bucket cannot be DELETED"));
+  CHECK(refused("UPDATE shard_directory SET state = 'DELETED'",
+                "a bucket or a part cannot be DELETED"));
   check_chain();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "shm/tenant_id.h"
 #include "tools/cli_verbs.h"
 #include "tools/directory_entry.h"
 #include "tools/directory_history.h"
@@ -57,7 +58,7 @@ void print_change(const Context& context, const EntryChange& change) {
 void answer_unknown(Context& context, Directory& directory, const std::string& what,
                     const std::string& entry) {
   const std::string bucket = directory.bucket_of(entry);
-  const bool covered = !bucket.empty() && !entry.starts_with("bucket:");
+  const bool covered = !bucket.empty() && !why_not_tenant_id(entry);
   answer_no(context, what + (covered ? "; " + bucket + " answers where it has none" : ""));
 }
 
@@ -104,7 +105,7 @@ void register_history_verb(CLI::App& app, Context& context) {
       "Show what became of an entry: version, time, before -> after, verb, who, and how long a "
       "freeze lasted",
       "fingerpost history acme\n  fingerpost history bucket:7 --at 1234 --json", context);
-  verb->add_option("ID", flags->entry, "The tenant, or bucket:N")->required();
+  verb->add_option("ID", flags->entry, "The tenant, bucket:N or part:K:TENANT")->required();
   CLI::Option* at = verb->add_option("--at", flags->version, "The entry as it was at that version")
                         ->type_name("VERSION");
   verb->callback([flags, at, &context] {

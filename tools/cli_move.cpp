@@ -13,10 +13,13 @@ namespace fingerpost {
 namespace {
 
 struct Flags {
-  std::string entry;
+  std::string id;
+  std::optional<std::uint32_t> part;
   std::string to;
   std::chrono::milliseconds deadline = std::chrono::minutes(15);
   Mover mover;
+
+  std::string entry() const { return part ? part_entry_id(*part, id) : id; }
 };
 
 using StepFunction = Result<MoveStep> (*)(Directory&, std::string_view, const Mover&);
@@ -28,7 +31,8 @@ std::string with_warning(const std::string& text) {
 CLI::App* add_step(CLI::App& move, const std::string& name, const std::string& description,
                    const std::string& example, Context& context, Flags& flags) {
   CLI::App* verb = add_directory_verb(move, name, with_warning(description), example, context);
-  verb->add_option("ID", flags.entry, "The tenant, or bucket:N")->required();
+  verb->add_option("ID", flags.id, "The tenant, or bucket:N")->required();
+  verb->add_option("--part", flags.part, "The part of a split tenant")->type_name("K");
   verb->add_option("--as", flags.mover.who, "Who acts (else user@host)")->type_name("WHO");
   verb->add_option("--token", flags.mover.token, "The token that mark printed")->type_name("T");
   return verb;
@@ -57,14 +61,16 @@ void register_mark(CLI::App& move, Context& context) {
       move, "mark",
       "Begin a move: MIGRATING from now on, still served where it is. Prints the token that the "
       "later steps need from anybody but the owner. A repeat with that token is done already",
-      "fingerpost move mark acme --to s2 --deadline 15m", context, *flags);
+      "fingerpost move mark acme --to s2 --deadline 15m\n  fingerpost move mark acme --part 3 --to "
+      "s2",
+      context, *flags);
   verb->add_option("--to", flags->to, "The shard to move to")->type_name("NAME")->required();
   add_duration_option(*verb, "--deadline", flags->deadline, "From then on anybody may abort",
                       "15m");
   verb->callback([flags, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
       return answer_step(
-          context, mark_move(directory, flags->entry, flags->to, flags->deadline, flags->mover),
+          context, mark_move(directory, flags->entry(), flags->to, flags->deadline, flags->mover),
           true);
     });
   });
@@ -79,7 +85,7 @@ void register_step(CLI::App& move, Context& context, const std::string& name,
       context, *flags);
   verb->callback([flags, function, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
-      return answer_step(context, function(directory, flags->entry, flags->mover), false);
+      return answer_step(context, function(directory, flags->entry(), flags->mover), false);
     });
   });
 }
@@ -156,8 +162,9 @@ void register_reap(CLI::App& move, Context& context) {
 }  // namespace
 
 void register_move_verbs(CLI::App& app, Context& context) {
-  CLI::App* move = app.add_subcommand(
-      "move", with_warning("Move a tenant or a bucket to another shard: mark, freeze, flip"));
+  CLI::App* move =
+      app.add_subcommand("move", with_warning("Move a tenant, a bucket or a part of a split tenant "
+                                              "to another shard: mark, freeze, flip"));
   move->require_subcommand(1);
   register_mark(*move, context);
   register_step(*move, context, "freeze",

@@ -20,7 +20,8 @@ void print_tenant(const Context& context, const TenantRow& row) {
                 {"state", row.state},
                 {"target", row.target.empty() ? nlohmann::json() : nlohmann::json(row.target)},
                 {"epoch", row.epoch},
-                {"updated_at", row.updated_at}});
+                {"updated_at", row.updated_at},
+                {"parts", row.parts == 0 ? nlohmann::json() : nlohmann::json(row.parts)}});
     return;
   }
   std::cout << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", row.id, row.shard, row.state, row.target,
@@ -178,6 +179,7 @@ void register_tenant_verbs(CLI::App& app, Context& context) {
   register_delete(*tenant, context);
   register_forget(*tenant, context);
   register_purge(*tenant, context);
+  register_split_verbs(*tenant, context);
 }
 
 }  // namespace fingerpost

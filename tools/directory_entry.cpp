@@ -22,6 +22,18 @@ Status entry_at_rest(Directory& directory, std::string_view entry, const std::st
                       move ? described(*move) : "no verb of ours recorded its move")};
 }
 
+Status parts_at_rest(Directory& directory, std::string_view tenant) {
+  SqliteStatement select = directory.db().prepare(
+      "SELECT p.part, p.entry_id FROM directory_part AS p "
+      "JOIN shard_directory AS d ON d.entry_id = p.entry_id WHERE p.tenant = ? AND (d.state <> "
+      "'ACTIVE' OR EXISTS (SELECT 1 FROM directory_move AS m WHERE m.entry_id = p.entry_id)) "
+      "ORDER BY p.part LIMIT 1");
+  if (!select.bind(tenant).step()) return {};
+  const std::string role = fmt::format("part {} of {} ", select.integer(0), in_quotes(tenant));
+  const std::string entry(select.text(1));
+  return entry_at_rest(directory, entry, role);
+}
+
 }  // namespace
 
 TenantRow tenant_row_of(const SqliteStatement& select) {
@@ -30,7 +42,12 @@ TenantRow tenant_row_of(const SqliteStatement& select) {
           std::string(select.text(2)),
           std::string(select.text(3)),
           select.number(4),
-          std::string(select.text(5))};
+          std::string(select.text(5)),
+          static_cast<std::uint32_t>(select.number(6))};
+}
+
+std::string part_entry_id(std::uint32_t part, std::string_view tenant) {
+  return fmt::format("{}{}:{}", kPartPrefix, part, tenant);
 }
 
 std::optional<TenantRow> find_entry(Directory& directory, std::string_view id) {
@@ -89,8 +106,10 @@ std::string described(const MoveRow& move) {
 }
 
 Status check_at_rest(Directory& directory, std::string_view id) {
-  if (find_entry(directory, id)) return entry_at_rest(directory, id, in_quotes(id) + " ");
-  return check_bucket_at_rest(directory, id);
+  const auto row = find_entry(directory, id);
+  if (!row) return check_bucket_at_rest(directory, id);
+  if (row->parts != 0) return parts_at_rest(directory, id);
+  return entry_at_rest(directory, id, in_quotes(id) + " ");
 }
 
 Status check_bucket_at_rest(Directory& directory, std::string_view tenant) {

@@ -21,14 +21,19 @@ struct TenantRow {
   std::string target;  // empty: none
   std::uint64_t epoch = 0;
   std::string updated_at;
+  std::uint32_t parts = 0;  // of a split tenant; else 0
 };
 
 // For "SELECT <these> FROM shard_directory …", and the row that such a SELECT is at.
 inline constexpr std::string_view kEntryColumns =
-    "entry_id, shard_id, state, target_shard, epoch, updated_at";
+    "entry_id, shard_id, state, target_shard, epoch, updated_at, "
+    "(SELECT parts FROM directory_split AS s WHERE s.entry_id = shard_directory.entry_id)";
 TenantRow tenant_row_of(const SqliteStatement& select);
 
-// A tenant's or a bucket's own entry.
+// "part:3:acme".
+std::string part_entry_id(std::uint32_t part, std::string_view tenant);
+
+// The entry of a tenant, a bucket or a part.
 std::optional<TenantRow> find_entry(Directory& directory, std::string_view id);
 
 // The shard that answers for an id without an entry of its own; empty if none does. Of a bucket
@@ -63,9 +68,9 @@ std::optional<MoveRow> find_move(Directory& directory, std::string_view entry);
 // "its move to shard 's2' is marked (owner mia@h1, since 12 s, deadline in 14 m)".
 std::string described(const MoveRow& move);
 
-// A conflict that names the open move, if what `id` resolves by (its own entry, or the bucket that
-// answers for it) is being moved: nothing that changes which rule an id resolves by goes on
-// meanwhile. A state set by other means than our verbs counts as a move.
+// A conflict that names the open move, if what `id` resolves by (its own entry, a part of it, or
+// the bucket that answers for it) is being moved: nothing that changes which rule an id resolves by
+// goes on meanwhile. A state set by other means than our verbs counts as a move.
 Status check_at_rest(Directory& directory, std::string_view id);
 
 // The same for the bucket that answers, or would answer, for a tenant that has an entry of its own.

@@ -34,10 +34,6 @@ Status check_entry(const Directory& directory, std::string_view entry) {
   if (const auto why = why_not_entry_id(entry)) {
     return {Code::refused, "entry id " + in_quotes(entry) + " " + std::string(*why)};
   }
-  if (entry.starts_with(kPartPrefix)) {
-    return {Code::refused,
-            "entry id " + in_quotes(entry) + " is a part, and its tenant is not split"};
-  }
   const auto bucket = bucket_of_entry_id(entry);
   if (bucket && *bucket >= directory.layout().buckets) {
     return {Code::refused, fmt::format("{}: the directory has {} buckets", in_quotes(entry),
@@ -80,6 +76,10 @@ std::string what_is_legal(const TenantRow& row, const std::optional<MoveRow>& mo
   if (move && move->step == "marked")
     return fmt::format("legal is: freeze or abort {}{}", holder, others);
   if (move) return fmt::format("legal is: flip or abort {}{}", holder, others);
+  if (row.parts != 0) {
+    return fmt::format("it is split: legal is: move its parts, 0 to {}, each by itself",
+                       row.parts - 1);
+  }
   if (row.state == "ACTIVE") return "legal is: mark";
   if (row.state == "DELETED") return "legal is: tenant create, which revives it on any shard";
   return "legal is: abort by anybody";
@@ -173,10 +173,20 @@ class Step {
 
  private:
   Status nobody_answers() const {
+    if (const auto part = part_of_entry_id(entry_)) return no_such_part(*part);
     const std::string text = bucket_of_entry_id(entry_)
                                  ? entry_ + " has no shard: bucket assign gives it one"
                                  : "there is no tenant " + in_quotes(entry_);
     return {Code::absent, text};
+  }
+
+  Status no_such_part(const PartId& part) const {
+    const auto tenant = find_entry(directory_, part.tenant);
+    const std::string why =
+        !tenant || tenant->parts == 0
+            ? "is not split"
+            : fmt::format("has parts 0 to {}, and no part {}", tenant->parts - 1, part.part);
+    return {Code::absent, "tenant " + in_quotes(part.tenant) + " " + why};
   }
 
   // What became of a move whose token was given, if that is not the open one.
@@ -303,7 +313,9 @@ Result<MoveStep> mark_move(Directory& directory, std::string_view entry, std::st
   }
   const std::string source = step.row() ? step.row()->shard : step.fallback();
   if (source.empty()) return step.refusal();
-  if (step.row() && step.row()->state == "DELETED") return step.refusal();
+  if (step.row() && (step.row()->state == "DELETED" || step.row()->parts != 0)) {
+    return step.refusal();
+  }
   SqliteStatement known = directory.db().prepare("SELECT 1 FROM shard_topology WHERE shard_id = ?");
   if (!known.bind(to).step()) return Status(Code::refused, "there is no shard " + in_quotes(to));
   if (source == to) {

@@ -7,6 +7,7 @@
 
 #include "shm/tenant_id.h"
 #include "tools/directory_entry.h"
+#include "tools/directory_splits.h"
 #include "tools/text.h"
 
 namespace fingerpost {
@@ -33,6 +34,7 @@ bool was_removed(Directory& directory, std::string_view id) {
 }
 
 void remove_entry(Directory& directory, std::string_view id) {
+  drop_split(directory, id);
   directory.db()
       .prepare("INSERT INTO directory_removed (entry_id, uncovers) VALUES (?, nullif(?, ''))")
       .bind(id, directory.bucket_of(id))
@@ -55,6 +57,10 @@ Status check_forgettable(Directory& directory, const TenantRow& row) {
     return {Code::refused, fmt::format("tenant {} is DELETED: tenant purge removes it after a "
                                        "retention",
                                        in_quotes(row.id))};
+  }
+  if (row.parts != 0) {
+    return {Code::refused, fmt::format("tenant {} is split into {} parts: tenant merge first",
+                                       in_quotes(row.id), row.parts)};
   }
   const std::string fallback = fallback_shard(directory, row.id);
   if (fallback.empty()) {

@@ -4,6 +4,7 @@
 
 #include "shm/tenant_id.h"
 #include "tools/directory_shards.h"
+#include "tools/directory_splits.h"
 #include "tools/text.h"
 
 namespace fingerpost {
@@ -48,6 +49,10 @@ Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
         fmt::format("tenant {} exists on shard {} (state {}, epoch {}); only a move changes that",
                     in_quotes(id), in_quotes(row->shard), row->state, row->epoch));
   }
+  if (row && row->state != "DELETED" && row->parts != 0) {
+    return Status(Code::conflict,
+                  fmt::format("tenant {} exists, split into {} parts", in_quotes(id), row->parts));
+  }
   if (Status status = check_at_rest(directory, id); !status.ok()) return status;
   if (!row) {
     directory.db()
@@ -55,6 +60,7 @@ Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
         .bind(id, shard)
         .run();
   } else if (row->state == "DELETED") {
+    drop_split(directory, id);
     directory.db()
         .prepare(
             "UPDATE shard_directory SET shard_id = ?, state = 'ACTIVE', target_shard = NULL WHERE "

@@ -60,9 +60,9 @@ CREATE TABLE directory_history (
   version INTEGER PRIMARY KEY,
   nonce INTEGER NOT NULL,  -- 63 random bits
   at TEXT NOT NULL,
-  kind TEXT NOT NULL,      -- 'entry', 'shard', 'layout', or 'lift' for a counter raised by itself
+  kind TEXT NOT NULL,      -- 'entry', 'shard', 'pin', 'layout', or 'lift' for a counter raised by itself
   entry_id TEXT,           -- of kind 'entry' only
-  subject TEXT,            -- what any other kind is about: of 'shard', the shard
+  subject TEXT,            -- what any other kind is about: of 'shard' the shard, of 'pin' the tenant
   shard_before TEXT,
   state_before TEXT,
   target_before TEXT,
@@ -72,16 +72,17 @@ CREATE TABLE directory_history (
   target_after TEXT,
   who TEXT,
   verb TEXT,               -- NULL where plain SQL made the change
-  note TEXT                -- what the verb was told, such as a reason
+  note TEXT                -- what the verb was told, such as a reason; of a split's change, the parts
 ) STRICT;
 CREATE INDEX directory_history_by_entry ON directory_history (entry_id) WHERE entry_id IS NOT NULL;
 
 -- Rows that left shard_directory, for syncers that still hold them. A verb announces the row here, then deletes it;
--- the delete stamps `version`, and re-stamps the entry that the id resolves by from then on.
+-- the delete stamps `version`, and re-stamps the entry that the id resolves by from then on. Parts that merge are
+-- announced by a trigger, which re-stamps what stays.
 CREATE TABLE directory_removed (
   entry_id TEXT NOT NULL PRIMARY KEY,
   version INTEGER NOT NULL DEFAULT 0,  -- 0: announced
-  uncovers TEXT                        -- the bucket, or the tenant of a part, that answers from then on
+  uncovers TEXT                        -- the bucket that answers from then on; NULL where there is none
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX directory_removed_by_version ON directory_removed (version);
 
@@ -115,15 +116,22 @@ CREATE TABLE directory_move_step (
   PRIMARY KEY (token, step)
 ) STRICT, WITHOUT ROWID;
 
+-- Split tenants. An object of theirs is answered for by the entry 'part:K:TENANT', K = xxh3_64(object) mod parts.
+-- Writing here is all there is to splitting: INSERT makes the parts, on the tenant's shard; UPDATE to a multiple makes
+-- the further ones, part K on the shard of part K mod the parts before, so that no object changes its shard; UPDATE to
+-- a divisor, or DELETE, merges those that are on one shard. All parts are there at every commit. Each of these
+-- re-stamps the tenant's own entry, which stays, ACTIVE or DELETED, on the shard of part 0.
 CREATE TABLE directory_split (
   entry_id TEXT NOT NULL PRIMARY KEY,
   parts INTEGER NOT NULL CHECK (parts BETWEEN 2 AND 1024),
-  epoch INTEGER NOT NULL DEFAULT 0
+  epoch INTEGER NOT NULL DEFAULT 0  -- the tenant's own, of the last change here
 ) STRICT, WITHOUT ROWID;
 
+-- Tenants that nothing moves by itself, each with an entry of its own, which no bucket's move touches. Only where
+-- nothing but entries answers may a pin come before its tenant.
 CREATE TABLE directory_pin (
   entry_id TEXT NOT NULL PRIMARY KEY,
-  region TEXT,  -- where it must stay; NULL: anywhere, but not moved by itself
+  region TEXT,  -- where it, and every part of it, must stay; NULL: anywhere
   reason TEXT,
   who TEXT NOT NULL,
   at TEXT NOT NULL
@@ -132,7 +140,7 @@ CREATE TABLE directory_pin (
 CREATE TABLE shard_load (
   shard_id TEXT NOT NULL PRIMARY KEY,
   tenants INTEGER NOT NULL DEFAULT 0,  -- entries of tenants here that are not DELETED; kept by triggers
-  reported REAL,                       -- in tenants' worth; NULL until somebody reports
+  reported REAL CHECK (reported BETWEEN 0 AND 1e15),  -- in tenants' worth; NULL until somebody reports
   reported_at TEXT
 ) STRICT, WITHOUT ROWID;
 
@@ -271,6 +279,18 @@ WHEN NEW.shard_id IS NOT OLD.shard_id BEGIN
   SELECT RAISE(ABORT, 'a shard cannot be renamed: add another and move its tenants there');
 END;
 
+CREATE TRIGGER shard_topology_region_kept BEFORE UPDATE OF region ON shard_topology
+WHEN NEW.region IS NOT OLD.region BEGIN
+  SELECT RAISE(ABORT, 'a tenant on this shard is pinned to its region')
+  FROM directory_pin AS p
+  WHERE p.region IS NOT NULL AND p.region <> NEW.region
+    AND (EXISTS (SELECT 1 FROM shard_directory AS d
+                 WHERE d.entry_id = p.entry_id AND d.state <> 'DELETED'
+                   AND OLD.shard_id IN (d.shard_id, d.target_shard))
+         OR EXISTS (SELECT 1 FROM directory_part AS part JOIN shard_directory AS d ON d.entry_id = part.entry_id
+                    WHERE part.tenant = p.entry_id AND OLD.shard_id IN (d.shard_id, d.target_shard)));
+END;
+
 CREATE TRIGGER shard_topology_inserted AFTER INSERT ON shard_topology BEGIN
   INSERT INTO shard_load (shard_id) SELECT NEW.shard_id
   WHERE NOT EXISTS (SELECT 1 FROM shard_load WHERE shard_id = NEW.shard_id);
@@ -310,7 +330,10 @@ END;
 
 CREATE TRIGGER shard_directory_id_checked BEFORE INSERT ON shard_directory BEGIN
   SELECT RAISE(ABORT, 'entry_id must be 1 to 255 bytes without control characters')
-  WHERE length(CAST(NEW.entry_id AS BLOB)) NOT BETWEEN 1 AND 255 OR instr(CAST(NEW.entry_id AS BLOB), x'00') > 0
+  WHERE length(CAST(CASE WHEN NEW.entry_id GLOB 'part:?*:?*'
+                         THEN substr(NEW.entry_id, 6 + instr(substr(NEW.entry_id, 6), ':'))
+                         ELSE NEW.entry_id END AS BLOB)) NOT BETWEEN 1 AND 255
+    OR instr(CAST(NEW.entry_id AS BLOB), x'00') > 0
     OR NEW.entry_id GLOB '*[' || char(1) || '-' || char(31) || char(127) || ']*';
   SELECT RAISE(ABORT, 'a bucket is ''bucket:N'' with N in plain decimal, below the number of buckets')
   WHERE NEW.entry_id GLOB 'bucket:*'
@@ -327,6 +350,11 @@ CREATE TRIGGER shard_directory_id_checked BEFORE INSERT ON shard_directory BEGIN
          OR substr(rest, instr(rest, ':') + 1) = ''
          OR substr(rest, instr(rest, ':') + 1) GLOB 'bucket:*'
          OR substr(rest, instr(rest, ':') + 1) GLOB 'part:*');
+  SELECT RAISE(ABORT, 'its tenant is not split into so many parts')
+  WHERE NEW.entry_id GLOB 'part:*' AND NOT EXISTS (
+    SELECT 1 FROM directory_split
+    WHERE entry_id = substr(NEW.entry_id, 6 + instr(substr(NEW.entry_id, 6), ':'))
+      AND parts > CAST(substr(NEW.entry_id, 6) AS INTEGER));
 END;
 
 CREATE TRIGGER shard_directory_renamed BEFORE UPDATE OF entry_id ON shard_directory
@@ -338,6 +366,24 @@ END;
 -- writable": a release that adds one replaces this view, and older syncers go on.
 CREATE VIEW directory_state (state) AS VALUES ('ACTIVE'), ('MIGRATING'), ('FROZEN'), ('DELETED');
 
+-- Of an entry that is a part, or whose tenant is split, or pinned.
+CREATE VIEW directory_entry_check (entry_id, shard_id, state, target_shard) AS
+SELECT entry_id, shard_id, state, target_shard FROM shard_directory;
+
+CREATE TRIGGER directory_entry_checked INSTEAD OF INSERT ON directory_entry_check BEGIN
+  SELECT RAISE(ABORT, 'a bucket or a part cannot be DELETED')
+  WHERE NEW.state = 'DELETED' AND (NEW.entry_id GLOB 'bucket:*' OR NEW.entry_id GLOB 'part:*');
+  SELECT RAISE(ABORT, 'the tenant is split: its parts are moved, and its own entry is on the shard of part 0')
+  WHERE EXISTS (SELECT 1 FROM directory_split WHERE entry_id = NEW.entry_id)
+    AND (NEW.state NOT IN ('ACTIVE', 'DELETED') OR NEW.target_shard IS NOT NULL
+         OR NEW.shard_id IS NOT (SELECT shard_id FROM shard_directory WHERE entry_id = 'part:0:' || NEW.entry_id));
+  SELECT RAISE(ABORT, 'the tenant is pinned to another region')
+  FROM directory_pin AS p JOIN shard_topology AS t ON t.shard_id IN (NEW.shard_id, NEW.target_shard)
+  WHERE p.entry_id = CASE WHEN NEW.entry_id GLOB 'part:*'
+                          THEN substr(NEW.entry_id, 6 + instr(substr(NEW.entry_id, 6), ':')) ELSE NEW.entry_id END
+    AND p.region IS NOT NULL AND t.region <> p.region;
+END;
+
 CREATE TRIGGER shard_directory_insert_checked BEFORE INSERT ON shard_directory BEGIN
   SELECT RAISE(ABORT, 'shard_id names no shard of shard_topology')
   WHERE NOT EXISTS (SELECT 1 FROM shard_topology WHERE shard_id = NEW.shard_id);
@@ -346,8 +392,8 @@ CREATE TRIGGER shard_directory_insert_checked BEFORE INSERT ON shard_directory B
     AND NOT EXISTS (SELECT 1 FROM shard_topology WHERE shard_id = NEW.target_shard);
   SELECT RAISE(ABORT, 'state must be ACTIVE, MIGRATING, FROZEN or DELETED')
   WHERE NEW.state NOT IN (SELECT state FROM directory_state);
-  SELECT RAISE(ABORT, 'a bucket cannot be DELETED')
-  WHERE NEW.state = 'DELETED' AND NEW.entry_id GLOB 'bucket:*';
+  INSERT INTO directory_entry_check (entry_id, shard_id, state, target_shard)
+  VALUES (NEW.entry_id, NEW.shard_id, NEW.state, NEW.target_shard);
 END;
 
 CREATE TRIGGER shard_directory_update_checked BEFORE UPDATE OF shard_id, state, target_shard ON shard_directory BEGIN
@@ -359,8 +405,9 @@ CREATE TRIGGER shard_directory_update_checked BEFORE UPDATE OF shard_id, state, 
     AND NOT EXISTS (SELECT 1 FROM shard_topology WHERE shard_id = NEW.target_shard);
   SELECT RAISE(ABORT, 'state must be ACTIVE, MIGRATING, FROZEN or DELETED')
   WHERE NEW.state IS NOT OLD.state AND NEW.state NOT IN (SELECT state FROM directory_state);
-  SELECT RAISE(ABORT, 'a bucket cannot be DELETED')
-  WHERE NEW.state = 'DELETED' AND NEW.entry_id GLOB 'bucket:*';
+  INSERT INTO directory_entry_check (entry_id, shard_id, state, target_shard)
+  SELECT NEW.entry_id, NEW.shard_id, NEW.state, NEW.target_shard
+  WHERE NEW.shard_id IS NOT OLD.shard_id OR NEW.state IS NOT OLD.state OR NEW.target_shard IS NOT OLD.target_shard;
 END;
 
 -- Stamping. The stamp sets none of the columns that fire a stamp.
@@ -410,14 +457,16 @@ WHEN NEW.shard_id IS NOT OLD.shard_id OR NEW.state IS NOT OLD.state
     AND NEW.entry_id NOT GLOB 'bucket:*' AND NEW.entry_id NOT GLOB 'part:*';
 END;
 
--- An insert here gives an entry a new epoch though nothing else of it changes: the entry that a removal uncovers.
-CREATE VIEW directory_restamp (entry_id) AS SELECT entry_id FROM shard_directory;
+-- An insert here gives an entry a new epoch though nothing else of it changes: the entry that a removal uncovers, or
+-- whose split changed.
+CREATE VIEW directory_restamp (entry_id, note) AS SELECT entry_id, '' FROM shard_directory;
 
 CREATE TRIGGER directory_restamped INSTEAD OF INSERT ON directory_restamp BEGIN
   INSERT INTO directory_history (version, nonce, at, kind, entry_id, shard_before, state_before, target_before,
                                  epoch_before, shard_after, state_after, target_after, who, verb, note)
   SELECT v.version + 1, random() & 9223372036854775807, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'entry', e.entry_id,
-         e.shard_id, e.state, e.target_shard, e.epoch, e.shard_id, e.state, e.target_shard, s.who, s.verb, s.note
+         e.shard_id, e.state, e.target_shard, e.epoch, e.shard_id, e.state, e.target_shard, s.who, s.verb,
+         coalesce(s.note, NEW.note)
   FROM shard_directory AS e, directory_version AS v LEFT JOIN directory_session AS s ON s.id = 1
   WHERE e.entry_id = NEW.entry_id;
   UPDATE directory_version SET version = version + 1
@@ -425,6 +474,7 @@ CREATE TRIGGER directory_restamped INSTEAD OF INSERT ON directory_restamp BEGIN
   UPDATE shard_directory
   SET epoch = (SELECT version FROM directory_version), updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
   WHERE entry_id = NEW.entry_id;
+  UPDATE directory_split SET epoch = (SELECT version FROM directory_version) WHERE entry_id = NEW.entry_id;
 END;
 
 -- Whoever sets the column to what it is, as tools do that write every column back, does no harm.
@@ -460,7 +510,14 @@ END;
 
 CREATE TRIGGER directory_removed_announced BEFORE INSERT ON directory_removed BEGIN
   SELECT RAISE(ABORT, 'only tenant forget and tenant purge remove rows')
-  WHERE NOT EXISTS (SELECT 1 FROM directory_session);
+  WHERE NOT EXISTS (SELECT 1 FROM directory_session) AND NEW.entry_id NOT GLOB 'part:*';
+  SELECT RAISE(ABORT, 'a part leaves by merging only: write directory_split')
+  WHERE EXISTS (SELECT 1 FROM directory_part WHERE entry_id = NEW.entry_id
+                AND tenant = substr(NEW.entry_id, 6 + instr(substr(NEW.entry_id, 6), ':')));
+  SELECT RAISE(ABORT, 'the tenant is split: its parts must be merged first')
+  WHERE EXISTS (SELECT 1 FROM directory_split WHERE entry_id = NEW.entry_id);
+  SELECT RAISE(ABORT, 'the tenant is pinned: it must be unpinned first')
+  WHERE EXISTS (SELECT 1 FROM directory_pin WHERE entry_id = NEW.entry_id);
   SELECT RAISE(ABORT, 'there is no such entry')
   WHERE NOT EXISTS (SELECT 1 FROM shard_directory WHERE entry_id = NEW.entry_id);
   SELECT RAISE(ABORT, 'a bucket cannot be removed') WHERE NEW.entry_id GLOB 'bucket:*';
@@ -473,4 +530,167 @@ END;
 CREATE TRIGGER directory_removed_forgotten AFTER DELETE ON directory_removed
 WHEN NOT EXISTS (SELECT 1 FROM shard_directory WHERE entry_id = OLD.entry_id) BEGIN
   UPDATE directory_layout SET replay_floor = OLD.version WHERE replay_floor < OLD.version;
+END;
+
+-- Split tenants.
+
+CREATE VIEW directory_number (number) AS
+SELECT key FROM json_each('[0' || replace(hex(zeroblob(1023)), '00', ',0') || ']');
+
+CREATE VIEW directory_part (tenant, part, entry_id) AS
+SELECT s.entry_id, n.number, 'part:' || n.number || ':' || s.entry_id
+FROM directory_split AS s JOIN directory_number AS n ON n.number < s.parts;
+
+CREATE TRIGGER directory_split_insert_checked BEFORE INSERT ON directory_split BEGIN
+  SELECT RAISE(ABORT, 'the tenant is split already: UPDATE its parts')
+  WHERE EXISTS (SELECT 1 FROM directory_split WHERE entry_id = NEW.entry_id);
+  SELECT RAISE(ABORT, 'only a tenant with an ACTIVE entry of its own is split')
+  WHERE NEW.entry_id GLOB 'bucket:*' OR NEW.entry_id GLOB 'part:*'
+    OR NOT EXISTS (SELECT 1 FROM shard_directory WHERE entry_id = NEW.entry_id AND state = 'ACTIVE');
+  SELECT RAISE(ABORT, 'the tenant is being moved: finish or abort that first')
+  WHERE EXISTS (SELECT 1 FROM directory_move WHERE entry_id = NEW.entry_id);
+END;
+
+CREATE TRIGGER directory_split_inserted AFTER INSERT ON directory_split BEGIN
+  INSERT INTO shard_directory (entry_id, shard_id)
+  SELECT p.entry_id, d.shard_id FROM directory_part AS p JOIN shard_directory AS d ON d.entry_id = p.tenant
+  WHERE p.tenant = NEW.entry_id
+  ORDER BY p.part;
+  INSERT INTO directory_restamp (entry_id, note) VALUES (NEW.entry_id, NEW.parts || ' parts');
+END;
+
+CREATE TRIGGER directory_split_renamed BEFORE UPDATE OF entry_id ON directory_split
+WHEN NEW.entry_id IS NOT OLD.entry_id BEGIN
+  SELECT RAISE(ABORT, 'an entry cannot be renamed: its id is its identity');
+END;
+
+CREATE TRIGGER directory_split_epoch_guard BEFORE UPDATE OF epoch ON directory_split
+WHEN NEW.epoch IS NOT OLD.epoch AND NOT EXISTS (
+  SELECT 1 FROM directory_history
+  WHERE version = NEW.epoch AND entry_id = NEW.entry_id AND version = (SELECT version FROM directory_version)) BEGIN
+  SELECT RAISE(ABORT, 'epoch is set by triggers: leave it out');
+END;
+
+-- Whether the parts of a tenant may become so many; 1: none, the tenant's own entry answers again.
+CREATE VIEW directory_split_check (entry_id, parts) AS SELECT entry_id, parts FROM directory_split;
+
+CREATE TRIGGER directory_split_checked INSTEAD OF INSERT ON directory_split_check BEGIN
+  SELECT RAISE(ABORT, 'parts grow to a multiple of what there are, and merge to a divisor')
+  FROM directory_split AS s
+  WHERE s.entry_id = NEW.entry_id AND NEW.parts % s.parts <> 0 AND s.parts % NEW.parts <> 0;
+  SELECT RAISE(ABORT, 'a part is being moved: finish or abort that first')
+  FROM directory_part AS p JOIN shard_directory AS d ON d.entry_id = p.entry_id
+  WHERE p.tenant = NEW.entry_id
+    AND (d.state <> 'ACTIVE' OR EXISTS (SELECT 1 FROM directory_move AS m WHERE m.entry_id = p.entry_id));
+  -- Of a tenant that is DELETED nothing is left that a shard could have to agree with.
+  SELECT RAISE(ABORT, 'parts on different shards do not merge: move them first')
+  FROM directory_part AS p JOIN shard_directory AS d ON d.entry_id = p.entry_id
+    JOIN shard_directory AS stays ON stays.entry_id = 'part:' || (p.part % NEW.parts) || ':' || p.tenant
+    JOIN shard_directory AS own ON own.entry_id = p.tenant
+  WHERE p.tenant = NEW.entry_id AND p.part >= NEW.parts AND d.shard_id <> stays.shard_id AND own.state <> 'DELETED';
+END;
+
+CREATE TRIGGER directory_split_update_checked BEFORE UPDATE OF parts ON directory_split
+WHEN NEW.parts IS NOT OLD.parts BEGIN
+  INSERT INTO directory_split_check (entry_id, parts) VALUES (OLD.entry_id, NEW.parts);
+END;
+
+CREATE TRIGGER directory_split_grown AFTER UPDATE OF parts ON directory_split WHEN NEW.parts > OLD.parts BEGIN
+  INSERT INTO shard_directory (entry_id, shard_id)
+  SELECT p.entry_id, d.shard_id
+  FROM directory_part AS p
+    JOIN shard_directory AS d ON d.entry_id = 'part:' || (p.part % OLD.parts) || ':' || p.tenant
+  WHERE p.tenant = NEW.entry_id AND p.part >= OLD.parts
+  ORDER BY p.part;
+  INSERT INTO directory_restamp (entry_id, note) VALUES (NEW.entry_id, NEW.parts || ' parts');
+END;
+
+-- An insert here removes the parts from the first that goes to the last there was.
+CREATE VIEW directory_part_removal (tenant, first, last) AS SELECT entry_id, parts, parts FROM directory_split;
+
+CREATE TRIGGER directory_part_removed INSTEAD OF INSERT ON directory_part_removal BEGIN
+  INSERT INTO directory_removed (entry_id)
+  SELECT 'part:' || number || ':' || NEW.tenant FROM directory_number WHERE number BETWEEN NEW.first AND NEW.last;
+  DELETE FROM shard_directory
+  WHERE entry_id IN (SELECT 'part:' || number || ':' || NEW.tenant FROM directory_number
+                     WHERE number BETWEEN NEW.first AND NEW.last);
+END;
+
+CREATE TRIGGER directory_split_shrunk AFTER UPDATE OF parts ON directory_split WHEN NEW.parts < OLD.parts BEGIN
+  INSERT INTO directory_part_removal (tenant, first, last) VALUES (NEW.entry_id, NEW.parts, OLD.parts - 1);
+  INSERT INTO directory_restamp (entry_id)
+  SELECT entry_id FROM directory_part WHERE tenant = NEW.entry_id ORDER BY part;
+  INSERT INTO directory_restamp (entry_id, note) VALUES (NEW.entry_id, NEW.parts || ' parts');
+END;
+
+CREATE TRIGGER directory_split_delete_checked BEFORE DELETE ON directory_split BEGIN
+  INSERT INTO directory_split_check (entry_id, parts) VALUES (OLD.entry_id, 1);
+END;
+
+CREATE TRIGGER directory_split_deleted AFTER DELETE ON directory_split BEGIN
+  INSERT INTO directory_part_removal (tenant, first, last) VALUES (OLD.entry_id, 0, OLD.parts - 1);
+  INSERT INTO directory_restamp (entry_id, note) VALUES (OLD.entry_id, 'not split');
+END;
+
+CREATE TRIGGER shard_directory_split_followed AFTER UPDATE OF shard_id ON shard_directory
+WHEN NEW.entry_id GLOB 'part:0:*' AND NEW.shard_id IS NOT OLD.shard_id BEGIN
+  UPDATE shard_directory SET shard_id = NEW.shard_id WHERE entry_id = substr(NEW.entry_id, 8);
+END;
+
+-- As INSERT OR REPLACE may: no trigger sees an update.
+CREATE TRIGGER shard_directory_split_replaced AFTER INSERT ON shard_directory WHEN NEW.entry_id GLOB 'part:0:*' BEGIN
+  UPDATE shard_directory SET shard_id = NEW.shard_id
+  WHERE entry_id = substr(NEW.entry_id, 8) AND shard_id <> NEW.shard_id;
+END;
+
+-- Pins. Nothing that syncers serve; each change takes a version, so that history has it.
+
+CREATE VIEW directory_pin_check (entry_id, region) AS SELECT entry_id, region FROM directory_pin;
+
+CREATE TRIGGER directory_pin_checked INSTEAD OF INSERT ON directory_pin_check BEGIN
+  SELECT RAISE(ABORT, 'a pin is a tenant''s, not a bucket''s or a part''s')
+  WHERE NEW.entry_id GLOB 'bucket:*' OR NEW.entry_id GLOB 'part:*';
+  SELECT RAISE(ABORT, 'a pinned tenant needs an entry of its own, since buckets or the hash rule answer without one')
+  FROM directory_layout
+  WHERE fallback <> 'none' AND NOT EXISTS (SELECT 1 FROM shard_directory WHERE entry_id = NEW.entry_id);
+  SELECT RAISE(ABORT, 'the tenant, or a part of it, is in another region')
+  FROM (
+    SELECT entry_id FROM shard_directory WHERE entry_id = NEW.entry_id AND state <> 'DELETED'
+    UNION ALL SELECT entry_id FROM directory_part WHERE tenant = NEW.entry_id
+  ) AS e
+    JOIN shard_directory AS d ON d.entry_id = e.entry_id
+    JOIN shard_topology AS t ON t.shard_id IN (d.shard_id, d.target_shard)
+  WHERE t.region <> NEW.region;
+END;
+
+CREATE VIEW directory_pin_stamp (entry_id, note) AS SELECT entry_id, reason FROM directory_pin;
+
+CREATE TRIGGER directory_pin_stamped INSTEAD OF INSERT ON directory_pin_stamp BEGIN
+  INSERT INTO directory_history (version, nonce, at, kind, subject, who, verb, note)
+  SELECT v.version + 1, random() & 9223372036854775807, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'pin', NEW.entry_id,
+         s.who, s.verb, coalesce(s.note, NEW.note)
+  FROM directory_version AS v LEFT JOIN directory_session AS s ON s.id = 1;
+  UPDATE directory_version SET version = version + 1;
+END;
+
+CREATE TRIGGER directory_pin_insert_checked BEFORE INSERT ON directory_pin BEGIN
+  INSERT INTO directory_pin_check (entry_id, region) VALUES (NEW.entry_id, NEW.region);
+END;
+
+CREATE TRIGGER directory_pin_inserted AFTER INSERT ON directory_pin BEGIN
+  INSERT INTO directory_pin_stamp (entry_id, note) VALUES (NEW.entry_id, NEW.reason);
+END;
+
+CREATE TRIGGER directory_pin_update_checked BEFORE UPDATE ON directory_pin BEGIN
+  SELECT RAISE(ABORT, 'an entry cannot be renamed: its id is its identity') WHERE NEW.entry_id IS NOT OLD.entry_id;
+  INSERT INTO directory_pin_check (entry_id, region) VALUES (NEW.entry_id, NEW.region);
+END;
+
+CREATE TRIGGER directory_pin_updated AFTER UPDATE ON directory_pin
+WHEN NEW.region IS NOT OLD.region OR NEW.reason IS NOT OLD.reason BEGIN
+  INSERT INTO directory_pin_stamp (entry_id, note) VALUES (NEW.entry_id, NEW.reason);
+END;
+
+CREATE TRIGGER directory_pin_deleted AFTER DELETE ON directory_pin BEGIN
+  INSERT INTO directory_pin_stamp (entry_id, note) VALUES (OLD.entry_id, 'not pinned');
 END;
