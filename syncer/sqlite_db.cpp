@@ -86,6 +86,11 @@ void SqliteStatement::bind_at(int parameter, std::int64_t value) {
   if (rc != SQLITE_OK) throw db_->error(rc);
 }
 
+void SqliteStatement::bind_at(int parameter, double value) {
+  const int rc = sqlite3_bind_double(statement_.get(), parameter, value);
+  if (rc != SQLITE_OK) throw db_->error(rc);
+}
+
 void SqliteStatement::bind_at(int parameter, std::nullptr_t) {
   const int rc = sqlite3_bind_null(statement_.get(), parameter);
   if (rc != SQLITE_OK) throw db_->error(rc);
@@ -117,6 +122,10 @@ bool SqliteStatement::is_null(int column) const noexcept {
 
 std::int64_t SqliteStatement::integer(int column) const noexcept {
   return sqlite3_column_int64(statement_.get(), column);
+}
+
+double SqliteStatement::real(int column) const noexcept {
+  return sqlite3_column_double(statement_.get(), column);
 }
 
 std::string_view SqliteStatement::text(int column) const noexcept {

@@ -54,6 +54,7 @@ class SqliteStatement {
   void bind_at(int parameter, std::string_view text);
   void bind_at(int parameter, const char* text) { bind_at(parameter, std::string_view(text)); }
   void bind_at(int parameter, std::int64_t value);
+  void bind_at(int parameter, double value);
   void bind_at(int parameter, std::nullptr_t);
   template <std::integral Integer>
   void bind_at(int parameter, Integer value) {
@@ -71,6 +72,7 @@ class SqliteStatement {
   std::uint64_t number(int column) const noexcept {
     return static_cast<std::uint64_t>(integer(column));
   }
+  double real(int column) const noexcept;
   std::string_view text(int column) const noexcept;  // empty for NULL; valid until the next step
 
  private:

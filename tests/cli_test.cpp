@@ -42,11 +42,11 @@ TEST_CASE_FIXTURE(Fixture,
   const auto shard = nlohmann::json::parse(fingerpost({"shard", "list", "--json"}).out);
   CHECK(shard == nlohmann::json::parse(
                      R"({"shard":"s1","primary":"db2:1","replicas":["db2:1","db3:1"],"region":"eu",
-                                           "weight":50,"attributes":{"tier":"gold"},"tenants":0,"epoch":3})"));
+                                           "weight":50,"attributes":{"tier":"gold"},"tenants":0,"load":null,"reported_at":null,"epoch":3})"));
   CHECK(fingerpost({"bucket", "assign"}).out == "assigned 8\nversion 11\n");
   CHECK(fingerpost({"bucket", "list"}).out.starts_with("0\ts1\tACTIVE\t\t4\n1\ts1\tACTIVE\t\t5\n"));
-  CHECK(fingerpost({"tenant", "create", "acme", "--shard", "s1"}).out == "version 12\n");
-  CHECK(fingerpost({"tenant", "create", "acme", "--shard", "s1"}).out == "version 12\n");
+  CHECK(fingerpost({"tenant", "create", "acme", "--shard", "s1"}).out == "shard s1\nversion 12\n");
+  CHECK(fingerpost({"tenant", "create", "acme", "--shard", "s1"}).out == "shard s1\nversion 12\n");
   const auto tenant = nlohmann::json::parse(fingerpost({"tenant", "get", "acme", "--json"}).out);
   CHECK(tenant["shard"] == "s1");
   CHECK(tenant["epoch"] == 12);
@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(Fixture, "2: a command line that makes no sense, and nothing i
        std::vector<std::vector<std::string>>{{},
                                              {"no-such-verb"},
                                              {"tenant"},
-                                             {"tenant", "create", "acme"},
+                                             {"tenant", "split", "acme"},
                                              {"init", "--buckets", "0"},
                                              {"init", "--buckets", "many"},
                                              {"init", "--buckets", "8", "--fallback", "hash"},
@@ -153,6 +153,7 @@ TEST_CASE_FIXTURE(Fixture, "the environment may name the directory, and help nam
                                              {"shard", "add"},
                                              {"shard", "set"},
                                              {"shard", "list"},
+                                             {"shard", "report"},
                                              {"shard", "remove"},
                                              {"bucket", "assign"},
                                              {"bucket", "list"},
@@ -160,6 +161,13 @@ TEST_CASE_FIXTURE(Fixture, "the environment may name the directory, and help nam
                                              {"tenant", "get"},
                                              {"tenant", "list"},
                                              {"tenant", "delete"},
+                                             {"tenant", "split"},
+                                             {"tenant", "merge"},
+                                             {"tenant", "parts"},
+                                             {"tenant", "pin"},
+                                             {"tenant", "unpin"},
+                                             {"tenant", "pins"},
+                                             {"export"},
                                              {"import"}}) {
     std::vector<std::string> arguments = verb;
     arguments.push_back("--help");

@@ -1,4 +1,4 @@
-// fingerpost shard add|set|list|remove
+// fingerpost shard add|set|list|report|remove
 #include <fmt/format.h>
 
 #include <iostream>
@@ -78,6 +78,9 @@ void print_shard(const Context& context, const ShardRow& row) {
                 {"weight", spec.weight},
                 {"attributes", attributes},
                 {"tenants", row.tenants},
+                {"load", row.reported ? nlohmann::json(*row.reported) : nlohmann::json()},
+                {"reported_at",
+                 row.reported_at.empty() ? nlohmann::json() : nlohmann::json(row.reported_at)},
                 {"epoch", row.epoch}});
     return;
   }
@@ -85,9 +88,32 @@ void print_shard(const Context& context, const ShardRow& row) {
   for (const auto& [name, value] : spec.attributes) {
     attributes += fmt::format("{}{}={}", attributes.empty() ? "" : ",", name, value);
   }
-  std::cout << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.name, spec.primary,
+  std::cout << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.name, spec.primary,
                            fmt::join(spec.replicas, ","), spec.region, spec.weight, attributes,
-                           row.tenants, row.epoch);
+                           row.tenants, row.epoch,
+                           row.reported ? fmt::format("{}", *row.reported) : "");
+}
+
+void register_report(CLI::App& shard, Context& context) {
+  struct Flags {
+    std::string name;
+    double load = 0;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* report = add_directory_verb(
+      shard, "report",
+      "Say how loaded a shard is, in tenants' worth: 1.0 is an average tenant. tenant create goes "
+      "by this where it is more than the number of tenants there",
+      "fingerpost shard report s1 --load 1250.5", context);
+  report->add_option("NAME", flags->name, "The shard")->required();
+  report->add_option("--load", flags->load, "In tenants' worth; the last report counts")
+      ->type_name("X")
+      ->required();
+  report->callback([flags, &context] {
+    run_directory_verb(context, [&](Directory& directory) {
+      return answer_version(context, report_load(directory, flags->name, flags->load));
+    });
+  });
 }
 
 }  // namespace
@@ -127,7 +153,8 @@ void register_shard_verbs(CLI::App& app, Context& context) {
 
   CLI::App* list = add_directory_verb(
       *shard, "list",
-      "List the shards: name, primary, replicas, region, weight, attributes, tenants, epoch",
+      "List the shards: name, primary, replicas, region, weight, attributes, tenants, epoch, "
+      "reported load",
       "fingerpost shard list --json", context);
   list->callback([&context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
@@ -137,6 +164,8 @@ void register_shard_verbs(CLI::App& app, Context& context) {
       return {};
     });
   });
+
+  register_report(*shard, context);
 
   auto removed = std::make_shared<std::string>();
   CLI::App* remove =

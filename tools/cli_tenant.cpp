@@ -42,22 +42,72 @@ void get(Context& context, Directory& directory, const std::string& id) {
   }
 }
 
+// An empty value is a variable that was not set, and no wish to leave it open.
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return text.empty() ? "must not be empty" : ""; }, ""};
+}
+
+void print_created(const Context& context, const Created& created, bool dry_run) {
+  if (context.json) {
+    print_json({{"shard", created.shard},
+                {"written", created.written},
+                {"answered_by", created.answered_by.empty() ? nlohmann::json()
+                                                            : nlohmann::json(created.answered_by)},
+                {"dry_run", dry_run},
+                {"version", created.version}});
+    return;
+  }
+  if (!created.answered_by.empty()) {
+    std::cout << fmt::format("no entry {}: {} answers for it, shard {}\n",
+                             dry_run ? "would be written" : "written", created.answered_by,
+                             created.shard);
+  } else {
+    std::cout << (dry_run ? "would be on shard " : "shard ") << created.shard << '\n';
+  }
+  print_version(context, created.version);
+}
+
 void register_create(CLI::App& tenant, Context& context) {
   struct Flags {
     std::string id;
-    std::string shard;
+    CreateWish wish;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* create = add_directory_verb(
       tenant, "create", "Put a new tenant on a shard; one that was deleted may come back on any",
-      "fingerpost tenant create acme --shard s1", context);
+      "fingerpost tenant create acme --region eu\n"
+      "  fingerpost tenant create acme --shard s1\n"
+      "\n"
+      "Without --shard it goes to the shard with the least max(tenants, reported load) / weight, "
+      "of "
+      "the region if one is\n"
+      "given or the tenant is pinned to one. Where buckets or the hash rule answer, and neither is "
+      "given, it needs no\n"
+      "entry, and gets none.",
+      context);
   create->add_option("ID", flags->id, "The tenant")->required();
-  create->add_option("--shard", flags->shard, "The shard that has, or will have, its data")
-      ->type_name("NAME")
-      ->required();
+  CLI::Option* shard =
+      create->add_option("--shard", flags->wish.shard, "The shard that has, or will have, its data")
+          ->type_name("NAME")
+          ->check(not_empty());
+  CLI::Option* region =
+      create
+          ->add_option("--region", flags->wish.region, "A shard of this region, by load and weight")
+          ->type_name("REGION")
+          ->check(not_empty());
+  shard->excludes(region);
+  create->add_flag("--dry-run", flags->wish.dry_run, "Say where it would go, write nothing");
   create->callback([flags, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
-      return answer_version(context, create_tenant(directory, flags->id, flags->shard));
+      const Result<Created> created = create_tenant(directory, flags->id, flags->wish);
+      if (created) {
+        print_created(context, *created, flags->wish.dry_run);
+      } else if (created.status().code() == Code::absent) {
+        answer_no(context, created.status().message());
+      } else {
+        return created.status();
+      }
+      return {};
     });
   });
 }
@@ -180,6 +230,7 @@ void register_tenant_verbs(CLI::App& app, Context& context) {
   register_forget(*tenant, context);
   register_purge(*tenant, context);
   register_split_verbs(*tenant, context);
+  register_pin_verbs(*tenant, context);
 }
 
 }  // namespace fingerpost

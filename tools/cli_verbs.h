@@ -10,6 +10,7 @@ void register_shard_verbs(CLI::App& app, Context& context);
 void register_bucket_verbs(CLI::App& app, Context& context);
 void register_tenant_verbs(CLI::App& app, Context& context);
 void register_split_verbs(CLI::App& tenant, Context& context);  // below `tenant`
+void register_pin_verbs(CLI::App& tenant, Context& context);    // below `tenant`
 void register_move_verbs(CLI::App& app, Context& context);
 void register_history_verb(CLI::App& app, Context& context);
 void register_directory_verbs(CLI::App& app, Context& context);

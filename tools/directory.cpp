@@ -72,7 +72,9 @@ std::string Directory::bucket_of(std::string_view tenant) const {
 
 DirectoryChange::DirectoryChange(Directory& directory, std::string_view verb, std::string_view note,
                                  std::string_view who)
-    : directory_(directory), transaction_(directory.db(), SqliteTransaction::Kind::write) {
+    : directory_(directory),
+      transaction_(directory.db(), SqliteTransaction::Kind::write),
+      version_before_(directory.version()) {
   SqliteStatement insert = directory_.db().prepare(
       "INSERT INTO directory_session (id, who, verb, note) VALUES (1, ?, ?, nullif(?, ''))");
   insert.bind(who.empty() ? this_user() : std::string(who), verb, note).run();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "shm/tenant_id.h"
+#include "tools/directory_pins.h"
 #include "tools/directory_shards.h"
 #include "tools/text.h"
 
@@ -322,6 +323,7 @@ Result<MoveStep> mark_move(Directory& directory, std::string_view entry, std::st
     return Status(Code::refused,
                   fmt::format("{} is on shard {} already", in_quotes(entry), in_quotes(to)));
   }
+  if (Status status = check_region(directory, entry, to); !status.ok()) return status;
   step.begin_with(random_token());
   if (!set_marked(directory, step.row(), entry, source, to)) return step.refusal();
   insert_move(directory, step, entry, source, to, deadline);

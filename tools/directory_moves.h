@@ -43,6 +43,7 @@ struct MoveStep {
 // `entry` is a tenant, "bucket:N" or "part:K:TENANT"; a split tenant is moved by its parts. A
 // tenant that its bucket or the hash rule answers for gets an entry of its own, on the shard that
 // it resolved to. Absent if nothing answers for it.
+// Conflict if it is pinned to another region than `to` is of.
 Result<MoveStep> mark_move(Directory& directory, std::string_view entry, std::string_view to,
                            std::chrono::milliseconds deadline, const Mover& mover);
 Result<MoveStep> freeze_move(Directory& directory, std::string_view entry, const Mover& mover);

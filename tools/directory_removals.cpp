@@ -7,6 +7,7 @@
 
 #include "shm/tenant_id.h"
 #include "tools/directory_entry.h"
+#include "tools/directory_pins.h"
 #include "tools/directory_splits.h"
 #include "tools/text.h"
 
@@ -35,6 +36,7 @@ bool was_removed(Directory& directory, std::string_view id) {
 
 void remove_entry(Directory& directory, std::string_view id) {
   drop_split(directory, id);
+  drop_pin(directory, id);
   directory.db()
       .prepare("INSERT INTO directory_removed (entry_id, uncovers) VALUES (?, nullif(?, ''))")
       .bind(id, directory.bucket_of(id))
@@ -61,6 +63,11 @@ Status check_forgettable(Directory& directory, const TenantRow& row) {
   if (row.parts != 0) {
     return {Code::refused, fmt::format("tenant {} is split into {} parts: tenant merge first",
                                        in_quotes(row.id), row.parts)};
+  }
+  if (find_pin(directory, row.id)) {
+    return {Code::refused, fmt::format("tenant {} is pinned: without an entry of its own it would "
+                                       "go where its bucket goes; tenant unpin first",
+                                       in_quotes(row.id))};
   }
   const std::string fallback = fallback_shard(directory, row.id);
   if (fallback.empty()) {

@@ -22,8 +22,9 @@ inline constexpr std::chrono::milliseconds kRemovalsKept = std::chrono::hours(24
 // it never had one. The version.
 Result<std::uint64_t> forget_tenant(Directory& directory, std::string_view id);
 
-// The entry must have been DELETED for `retention`, and its bucket be at rest. The id is unknown
-// from then on, or resolves by its bucket or the hash rule. Done already, and absent, as above.
+// The entry must have been DELETED for `retention`, and its bucket be at rest. Its pin and its
+// parts go with it. The id is unknown from then on, or resolves by its bucket or the hash rule.
+// Done already, and absent, as above.
 Result<std::uint64_t> purge_tenant(Directory& directory, std::string_view id,
                                    std::chrono::milliseconds retention);
 

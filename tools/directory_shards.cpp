@@ -15,6 +15,8 @@ namespace {
 constexpr std::string_view kColumns =
     "shard_id, primary_address, replicas, region, weight, attributes, epoch";
 
+constexpr double kLoadMax = 1e15;  // as the schema's: whole tenants are still told apart
+
 bool holds_control_character(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -137,14 +139,16 @@ Result<ShardSpec> edited(ShardSpec spec, const ShardEdit& edit) {
 Result<std::vector<ShardRow>> list_shards(Directory& directory) {
   std::vector<ShardRow> rows;
   SqliteStatement select =
-      directory.db().prepare(fmt::format("SELECT {}, (SELECT tenants FROM shard_load AS l WHERE "
-                                         "l.shard_id = t.shard_id) FROM shard_topology AS t "
+      directory.db().prepare(fmt::format("SELECT {}, tenants, reported, reported_at FROM "
+                                         "shard_topology LEFT JOIN shard_load USING (shard_id) "
                                          "ORDER BY shard_id",
                                          kColumns));
   while (select.step()) {
     Result<ShardRow> row = row_of(select);
     if (!row) return row.status();
     row->tenants = select.number(7);
+    if (!select.is_null(8)) row->reported = select.real(8);
+    row->reported_at = select.text(9);
     rows.push_back(*std::move(row));
   }
   return rows;
@@ -188,6 +192,40 @@ Result<std::uint64_t> set_shard(Directory& directory, std::string_view name,
       .bind(spec->primary, to_json_list(spec->replicas), spec->region, spec->weight,
             to_json_object(spec->attributes), name)
       .run();
+  return change.commit();
+}
+
+std::vector<ShardLoad> shard_loads(Directory& directory) {
+  SqliteStatement select = directory.db().prepare(
+      "SELECT shard_id, region, weight, tenants, reported FROM shard_topology LEFT JOIN shard_load "
+      "USING (shard_id) ORDER BY shard_id");
+  std::vector<ShardLoad> loads;
+  while (select.step()) {
+    ShardLoad load;
+    load.shard = select.text(0);
+    load.region = select.text(1);
+    load.weight = static_cast<std::uint32_t>(select.number(2));
+    load.tenants = select.number(3);
+    if (!select.is_null(4)) load.reported = select.real(4);
+    loads.push_back(std::move(load));
+  }
+  return loads;
+}
+
+Result<std::uint64_t> report_load(Directory& directory, std::string_view name, double load) {
+  if (!(load >= 0 && load <= kLoadMax)) {
+    return Status(Code::refused,
+                  fmt::format("load {} of shard {}: from 0 to {:g} tenants' worth is possible",
+                              load, in_quotes(name), kLoadMax));
+  }
+  DirectoryChange change(directory, "shard report");
+  directory.db()
+      .prepare(
+          "UPDATE shard_load SET reported = ?2, reported_at = strftime('%Y-%m-%dT%H:%M:%fZ', "
+          "'now') WHERE shard_id = ?1")
+      .bind(name, load)
+      .run();
+  if (directory.db().changes() == 0) return no_such_shard(name);
   return change.commit();
 }
 

@@ -13,6 +13,7 @@
 #include "shm/shard_spec.h"
 #include "shm/status.h"
 #include "tools/directory.h"
+#include "tools/placement.h"
 
 namespace fingerpost {
 
@@ -40,17 +41,25 @@ Result<ShardSpec> edited(ShardSpec spec, const ShardEdit& edit);
 struct ShardRow {
   ShardSpec spec;
   std::uint64_t epoch = 0;
-  std::uint64_t tenants = 0;  // entries of tenants that are not DELETED
+  std::uint64_t tenants = 0;       // entries of tenants that are not DELETED
+  std::optional<double> reported;  // load, in tenants' worth
+  std::string reported_at;         // the database's time, UTC; empty: never
 };
 
 // Sorted by name.
 Result<std::vector<ShardRow>> list_shards(Directory& directory);
+
+// What placement goes by, sorted by name.
+std::vector<ShardLoad> shard_loads(Directory& directory);
 
 // Each returns the version. Adding an equal shard again is done already; another one of that name
 // is a conflict.
 Result<std::uint64_t> add_shard(Directory& directory, const ShardSpec& spec);
 // Absent if there is no such shard.
 Result<std::uint64_t> set_shard(Directory& directory, std::string_view name, const ShardEdit& edit);
+// The load of a shard, in tenants' worth: 1.0 is that of an average tenant. Takes no version:
+// nothing that syncers serve changes. Refused unless finite and not negative.
+Result<std::uint64_t> report_load(Directory& directory, std::string_view name, double load);
 // Refused while an entry, a bucket or the hash list names it. Absent if there is no such shard.
 Result<std::uint64_t> remove_shard(Directory& directory, std::string_view name);
 

@@ -19,9 +19,28 @@ namespace fingerpost {
 // nullopt inside: the id has no entry of its own.
 Result<std::optional<TenantRow>> get_tenant(Directory& directory, std::string_view id);
 
-// Puts a new tenant, or one that was DELETED, on `shard`. Done already where it is ACTIVE there; a
-// conflict where it is elsewhere; refused while it, or the bucket that answered for it, is being
-// moved. The version.
+// Where a new tenant is to be. With neither, the placement chooses among all shards, and where
+// buckets or the hash rule answer for the tenant already, it gets no entry: that is where it is.
+struct CreateWish {
+  std::string shard;   // this one; excludes `region`
+  std::string region;  // the placement chooses among the shards of it
+  bool dry_run = false;
+};
+
+struct Created {
+  std::string shard;
+  std::string answered_by;  // "bucket:N" or "the hash rule" where no entry was needed; else empty
+  bool written = false;     // of a dry run: would be
+  std::uint64_t version = 0;
+};
+
+// Puts a new tenant, or one that was DELETED, where the wish and its pin allow, chosen in the
+// transaction that writes the entry. Done already where it is ACTIVE there; a conflict where it is
+// elsewhere, and while it, or the bucket that answered for it, is being moved; refused where no
+// shard takes it. Absent where a bucket without a shard is all that answers.
+Result<Created> create_tenant(Directory& directory, std::string_view id, const CreateWish& wish);
+
+// On `shard`. The version.
 Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
                                     std::string_view shard);
 
