@@ -27,7 +27,10 @@ std::string_view to_string(Counter counter) noexcept {
                                                                          "slots_mended",
                                                                          "snapshots_written",
                                                                          "snapshot_failures",
-                                                                         "foreign_read_locks"};
+                                                                         "foreign_read_locks",
+                                                                         "snapshot_bytes",
+                                                                         "snapshot_depth",
+                                                                         "snapshot_by_ring"};
   return kNames[static_cast<std::size_t>(counter)];
 }
 

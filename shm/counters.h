@@ -33,6 +33,10 @@ enum class Counter : std::uint8_t {
   snapshots_written,
   snapshot_failures,
   foreign_read_locks,  // read locks of workers met on the segment, ignored
+  // Gauges of the last snapshot that was written or loaded.
+  snapshot_bytes,
+  snapshot_depth,    // requests in flight at most
+  snapshot_by_ring,  // 1: through io_uring · 0: by plain calls
   count_,
 };
 

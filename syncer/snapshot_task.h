@@ -28,6 +28,7 @@ class SnapshotTask {
 
   const std::string& path() const { return writer_->path(); }
   std::uint64_t version() const { return version_; }
+  const IoStats& io_stats() const { return writer_->io_stats(); }
 
  private:
   SnapshotTask(OwnedSegment& segment, std::unique_ptr<SnapshotWriter> writer)

@@ -473,10 +473,23 @@ void Syncer::step_snapshot() {
   } else if (*done) {
     snapshot_version_ = snapshot_->version();
     segment_->writer().add(Counter::snapshots_written);
+    note_io(segment_->writer(), snapshot_->io_stats());
     snapshot_.reset();
     retaining_ = true;
     next_snapshot_ = Clock::now() + options_.snapshot_interval;
   }
+}
+
+void Syncer::note_io(SegmentWriter<StdAtomics>& writer, const IoStats& io) {
+  writer.set(Counter::snapshot_bytes, io.bytes_read + io.bytes_written);
+  writer.set(Counter::snapshot_depth, io.depth_reached);
+  writer.set(Counter::snapshot_by_ring, io.backend == "io_uring" ? 1 : 0);
+  if (io.ring_fault.error == 0 || ring_fault_told_) return;
+  ring_fault_told_ = true;  // it does not change while the process lives
+  log_.warning(
+      Status::from_errno(io.ring_fault.error, std::string(io.ring_fault.call) + " is refused")
+          .message() +
+      "; snapshots go by plain calls");
 }
 
 void Syncer::snapshot_failed(const Status& status) {

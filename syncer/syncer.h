@@ -149,6 +149,8 @@ class Syncer {
   void source_failed(const Status& status);
   void step_rebuild();
   void step_snapshot();
+  // Tells how a snapshot was written or read, and once if the kernel refuses io_uring.
+  void note_io(SegmentWriter<StdAtomics>& writer, const IoStats& io);
   void snapshot_failed(const Status& status);
   SnapshotEnd snapshot_end() const;
   void store_state();
@@ -190,6 +192,7 @@ class Syncer {
   bool behind_ = false;  // what was read last is not applied yet, and must be read again
   bool hinted_ = true;
   bool retaining_ = false;
+  bool ring_fault_told_ = false;
   std::minstd_rand random_{std::random_device{}()};
   unsigned failures_ = 0;    // of the source, in a row
   std::string problem_;      // of the last of them

@@ -237,6 +237,7 @@ Status Syncer::finish_fill() {
     freshness_.catch_up_by_ns = now + options_.freshness.catch_up_wait.count();
     last_sync_unix_ns_ = header.last_sync_unix_ns;
     snapshot_version_ = header.cursor.version;
+    note_io(writer, fill_->table->io_stats());
   } else if (fill_->read) {
     topology_known_ = true;
     synced();

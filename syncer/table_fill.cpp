@@ -66,6 +66,7 @@ class SnapshotFill final : public TableFill {
       return true;
     });
   }
+  IoStats io_stats() const override { return reader_->io_stats(); }
 
  private:
   std::uint16_t index(std::uint32_t place) const {

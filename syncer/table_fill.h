@@ -24,6 +24,8 @@ class TableFill {
   // For progress: of how many rows how many are in.
   std::uint64_t done() const { return done_; }
   std::uint64_t total() const { return total_; }
+  // How a snapshot was read; of other origins nothing.
+  virtual IoStats io_stats() const { return {}; }
 
  protected:
   std::uint64_t done_ = 0;

@@ -10,6 +10,7 @@
 
 #include "tests/child_process.h"
 #include "tests/daemon_host.h"
+#include "tests/refused_call.h"
 
 using namespace fingerpost;
 using namespace std::chrono_literals;
@@ -275,6 +276,34 @@ TEST_CASE("a full disk costs snapshots and nothing else, and once there is room 
   CHECK(worker.ready());
   disk.make_room();
   CHECK(eventually([&] { return count_of(worker, Counter::snapshots_written) >= 1; }));
+}
+
+TEST_CASE("where the kernel refuses io_uring, one line says so and snapshots are the same") {
+  DaemonHost host;
+  host.add_tenants(1'000);
+  host.start({"--snapshot-interval", "50ms"},
+             [] { refuse_system_call(SYS_io_uring_setup, EPERM); });
+  REQUIRE(eventually([&] { return host.serving() == "caught up"; }));
+  const Reader worker = host.reader();
+  for (int round = 0; round < 3; ++round) {
+    host.sql("UPDATE shard_directory SET shard_id = '" + std::string(round % 2 ? "alpha" : "beta") +
+             "' WHERE entry_id = 't1'");
+    const std::uint64_t before = count_of(worker, Counter::snapshots_written);
+    REQUIRE(eventually([&] { return count_of(worker, Counter::snapshots_written) > before; }));
+  }
+  CHECK(count_of(worker, Counter::snapshot_by_ring) == 0);
+  CHECK(count_of(worker, Counter::snapshot_bytes) > 1'000);
+  host.stop();
+  const std::string line = "io_uring_setup is refused";
+  const std::string log = host.log();
+  CHECK_MESSAGE(log.find(line) != std::string::npos, log);
+  CHECK_MESSAGE(log.find(line) == log.rfind(line), log);
+
+  fs::remove(host.segment_path());
+  fs::rename(host.directory_path(), host.file("away.db"));
+  host.start();
+  REQUIRE(eventually([&] { return host.serving() == "snapshot"; }));
+  CHECK(host.reader().resolve("t1").shard().name() == "beta");
 }
 
 TEST_CASE("full shared memory: what there is can be updated, growth is refused by name") {

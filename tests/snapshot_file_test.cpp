@@ -1,9 +1,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -11,12 +8,12 @@
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <filesystem>
 #include <random>
 
 #include "tests/awkward_backend.h"
 #include "tests/child_process.h"
+#include "tests/refused_call.h"
 #include "tests/snapshot_samples.h"
 #include "tests/temp_folder.h"
 
@@ -36,21 +33,6 @@ std::string sample_in(const TempFolder& folder, std::uint64_t records) {
   auto path = write_sample(*store_in(folder, kPlain), records, 42);
   REQUIRE(path.ok());
   return *path;
-}
-
-// Every later call of `number` by this thread and its children fails with `error`.
-void refuse_system_call(long number, int error) {
-  std::array<sock_filter, 4> code{{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  }};
-  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    throw std::runtime_error("no seccomp filter");
-  }
 }
 
 bool has_ring() {
