@@ -25,7 +25,7 @@
 #include "tests/run_program.h"
 #include "tools/directory_moves.h"
 #include "tools/directory_removals.h"
-#include "tools/import_csv.h"
+#include "tools/directory_import.h"
 
 namespace fingerpost {
 namespace {
@@ -92,7 +92,7 @@ void run_mover(const MovingDirectory& made, Ring& ring, int mine) {
 Status import_one(Directory& directory, const std::string& id, const std::string& shard) {
   auto input =
       std::make_shared<std::istringstream>("entry_id,shard_id\n" + id + "," + shard + "\n");
-  const auto report = import_csv(directory,
+  const auto report = import_directory(directory,
                                  [input](char* bytes, std::size_t size) -> Result<std::size_t> {
                                    input->read(bytes, static_cast<std::streamsize>(size));
                                    return static_cast<std::size_t>(input->gcount());

@@ -12,7 +12,7 @@
 
 #include "shm/unique_fd.h"
 #include "tools/cli_verbs.h"
-#include "tools/import_csv.h"
+#include "tools/directory_import.h"
 #include "tools/progress_bar.h"
 
 namespace fingerpost {
@@ -56,6 +56,9 @@ void print_report(const Context& context, const ImportReport& report, bool dry_r
                 {"inserted", report.inserted},
                 {"unchanged", report.unchanged},
                 {"repeated", report.repeated},
+                {"shards", report.shards},
+                {"splits", report.splits},
+                {"pins", report.pins},
                 {"version", report.version}});
     return;
   }
@@ -63,6 +66,11 @@ void print_report(const Context& context, const ImportReport& report, bool dry_r
                            dry_run ? "would insert" : "inserted", report.inserted,
                            report.unchanged);
   if (report.repeated != 0) std::cout << fmt::format(", {} repeated in the file", report.repeated);
+  for (const auto& [count, noun] :
+       {std::pair(report.shards, "shards"), std::pair(report.splits, "splits"),
+        std::pair(report.pins, "pins")}) {
+    if (count != 0) std::cout << fmt::format(", {} {}", count, noun);
+  }
   std::cout << '\n';
   print_version(context, report.version);
 }
@@ -95,7 +103,7 @@ Status run_import(Context& context, Directory& directory, const ImportFlags& fla
     bar.show("writing", rows, all, "rows");
   };
   const Result<ImportReport> report =
-      import_csv(directory, read_input, {flags.dry_run, show_insert});
+      import_directory(directory, read_input, {flags.dry_run, show_insert});
   bar.clear();
   if (!report) return report.status();
   if (report->fault_count != 0) {
@@ -112,20 +120,27 @@ Status run_import(Context& context, Directory& directory, const ImportFlags& fla
 void register_import_verb(CLI::App& app, Context& context) {
   auto flags = std::make_shared<ImportFlags>();
   CLI::App* import = add_directory_verb(
-      app, "import", "Insert entries from CSV, all or nothing; every fault is listed with its line",
+      app, "import",
+      "Insert entries from CSV or JSON Lines, all or nothing; every fault is listed with its line",
       "fingerpost import tenants.csv --dry-run\n  generate | fingerpost import -\n"
+      "  fingerpost export --json --directory a.db | fingerpost import - --directory b.db\n"
       "\n"
-      "The first line names the columns: entry_id and shard_id; state and target_shard may be "
+      "CSV: the first line names the columns: entry_id and shard_id; state and target_shard may be "
       "there, and\n"
-      "epoch and updated_at are passed over. UTF-8; lines end with LF, CRLF or CR. A row that says "
-      "what the\n"
-      "directory says already is accepted, so a run can be repeated; one that would change an "
-      "entry is refused.",
+      "epoch and updated_at are passed over. UTF-8; lines end with LF, CRLF or CR. JSON Lines: an "
+      "object a line\n"
+      "with these names. What else an export says (layout, shards, splits, pins) has its kind in "
+      "`kind`, and in\n"
+      "CSV the rest in `details`. A row that says what the directory says already is accepted, so "
+      "a "
+      "run can be\n"
+      "repeated; one that would change what is there is refused.",
       context);
   import->add_option("FILE", flags->file, "The file, or - for standard input")->required();
   import->add_flag("--dry-run", flags->dry_run, "Check everything, apply nothing");
   import->callback([flags, &context] {
-    run_directory_verb(context, [&](Directory& directory) { return run_import(context, directory, *flags);
+    run_directory_verb(
+        context, [&](Directory& directory) { return run_import(context, directory, *flags);
 });
 }  // namespace fingerpost
 );

@@ -14,6 +14,7 @@ void register_pin_verbs(CLI::App& tenant, Context& context);    // below `tenant
 void register_move_verbs(CLI::App& app, Context& context);
 void register_history_verb(CLI::App& app, Context& context);
 void register_directory_verbs(CLI::App& app, Context& context);
+void register_export_verb(CLI::App& app, Context& context);
 void register_import_verb(CLI::App& app, Context& context);
 void register_resolve_verb(CLI::App& app, Context& context);
 void register_status_verb(CLI::App& app, Context& context);

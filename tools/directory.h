@@ -1,7 +1,7 @@
 // An open directory, and one change of it by a verb. What the verbs share; each family of verbs is
 // a file of its own beside this one (directory_init, directory_shards, directory_buckets,
 // directory_tenants, directory_splits, directory_pins, directory_moves, directory_removals,
-// directory_history, import_csv).
+// directory_history, directory_import).
 //
 // Not thread-safe. What the input or the stored rows do not allow comes back as a Status (refused,
 // conflict); what SQLite cannot do is thrown as SqliteError.

@@ -31,18 +31,6 @@ DirectoryId random_uuid() {
   return id;
 }
 
-std::string_view name_of(Fallback fallback) {
-  switch (fallback) {
-    case Fallback::none:
-      return "none";
-    case Fallback::buckets:
-      return "buckets";
-    case Fallback::hash:
-      return "hash";
-  }
-  return "none";
-}
-
 Status prepare_group_folder(const std::string& folder, gid_t group, const std::string& group_name) {
   constexpr mode_t kMode = S_ISGID | S_IRWXU | S_IRWXG;
   if (mkdir(folder.c_str(), 0700) == 0) {
@@ -92,6 +80,18 @@ Status prepare_group_file(const std::string& path, const std::string& group_name
 }
 
 }  // namespace
+
+std::string_view name_of(Fallback fallback) {
+  switch (fallback) {
+    case Fallback::none:
+      return "none";
+    case Fallback::buckets:
+      return "buckets";
+    case Fallback::hash:
+      return "hash";
+  }
+  return "none";
+}
 
 Status check_init_options(const InitOptions& options) {
   if (options.fallback == Fallback::buckets &&

@@ -24,6 +24,9 @@ struct InitResult {
   std::uint64_t version = 0;
 };
 
+// As the schema, the command line and an export write it.
+std::string_view name_of(Fallback fallback);
+
 // Why the options make no sense together, before anything is touched.
 Status check_init_options(const InitOptions& options);
 

@@ -36,23 +36,6 @@ Status check_known_region(Directory& directory, std::string_view region) {
   return {Code::refused, "there is no shard of region " + in_quotes(region)};
 }
 
-// A conflict if the tenant, or a part of it, is in another region, or on the way to one.
-Status check_is_in(Directory& directory, std::string_view id, std::string_view region) {
-  SqliteStatement select = directory.db().prepare(
-      "SELECT d.entry_id, t.shard_id, t.region, t.shard_id IS d.target_shard FROM ("
-      "SELECT entry_id FROM shard_directory WHERE entry_id = ?1 AND state <> 'DELETED' "
-      "UNION ALL SELECT entry_id FROM directory_part WHERE tenant = ?1) AS e "
-      "JOIN shard_directory AS d ON d.entry_id = e.entry_id "
-      "JOIN shard_topology AS t ON t.shard_id IN (d.shard_id, d.target_shard) "
-      "WHERE t.region <> ?2 LIMIT 1");
-  if (region.empty() || !select.bind(id, region).step()) return {};
-  return {Code::conflict,
-          fmt::format("{} is {} shard {}, of region {}: it cannot be pinned to {} before a move "
-                      "there",
-                      in_quotes(select.text(0)), select.integer(3) != 0 ? "on its way to" : "on",
-                      in_quotes(select.text(1)), in_quotes(select.text(2)), in_quotes(region))};
-}
-
 // Makes the tenant's own entry where its bucket or the hash rule answers.
 Status take_own_entry(Directory& directory, std::string_view id) {
   if (directory.layout().fallback == Fallback::none || find_entry(directory, id)) return {};
@@ -116,6 +99,22 @@ void visit_pins(Directory& directory,
   SqliteStatement select = directory.db().prepare(
       fmt::format("SELECT {} FROM directory_pin ORDER BY entry_id", kPinColumns));
   while (select.step()) take(std::string(select.text(0)), pin_of(select));
+}
+
+Status check_is_in(Directory& directory, std::string_view id, std::string_view region) {
+  SqliteStatement select = directory.db().prepare(
+      "SELECT d.entry_id, t.shard_id, t.region, t.shard_id IS d.target_shard FROM ("
+      "SELECT entry_id FROM shard_directory WHERE entry_id = ?1 AND state <> 'DELETED' "
+      "UNION ALL SELECT entry_id FROM directory_part WHERE tenant = ?1) AS e "
+      "JOIN shard_directory AS d ON d.entry_id = e.entry_id "
+      "JOIN shard_topology AS t ON t.shard_id IN (d.shard_id, d.target_shard) "
+      "WHERE t.region <> ?2 LIMIT 1");
+  if (region.empty() || !select.bind(id, region).step()) return {};
+  return {Code::conflict,
+          fmt::format("{} is {} shard {}, of region {}: it cannot be pinned to {} before a move "
+                      "there",
+                      in_quotes(select.text(0)), select.integer(3) != 0 ? "on its way to" : "on",
+                      in_quotes(select.text(1)), in_quotes(select.text(2)), in_quotes(region))};
 }
 
 Status check_region(Directory& directory, std::string_view entry, std::string_view shard) {

@@ -40,6 +40,10 @@ std::optional<Pin> find_pin(Directory& directory, std::string_view tenant);
 void visit_pins(Directory& directory,
                 const std::function<void(const std::string& tenant, const Pin&)>& take);
 
+// A conflict if a tenant that is there, or a part of it, is on a shard of another region than
+// `region`, or on its way to one.
+Status check_is_in(Directory& directory, std::string_view id, std::string_view region);
+
 // A conflict if `entry`, a tenant or a part, is pinned to a region that `shard` is not of.
 Status check_region(Directory& directory, std::string_view entry, std::string_view shard);
 

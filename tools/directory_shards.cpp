@@ -154,6 +154,18 @@ Result<std::vector<ShardRow>> list_shards(Directory& directory) {
   return rows;
 }
 
+void write_shard(Directory& directory, const ShardSpec& spec) {
+  directory.db()
+      .prepare(
+          "INSERT INTO shard_topology (shard_id, primary_address, replicas, region, weight, "
+          "attributes) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (shard_id) DO UPDATE SET "
+          "primary_address = excluded.primary_address, replicas = excluded.replicas, region = "
+          "excluded.region, weight = excluded.weight, attributes = excluded.attributes")
+      .bind(spec.name, spec.primary, to_json_list(spec.replicas), spec.region, spec.weight,
+            to_json_object(spec.attributes))
+      .run();
+}
+
 Result<std::uint64_t> add_shard(Directory& directory, const ShardSpec& spec) {
   const Result<ShardSpec> checked = edited(spec, {});
   if (!checked) return checked.status();
@@ -165,14 +177,7 @@ Result<std::uint64_t> add_shard(Directory& directory, const ShardSpec& spec) {
     return Status(Code::conflict, "shard " + in_quotes(spec.name) +
                                       " exists already, with other values; `shard set` changes it");
   }
-  directory.db()
-      .prepare(
-          "INSERT INTO shard_topology (shard_id, primary_address, replicas, region, weight, "
-          "attributes) "
-          "VALUES (?, ?, ?, ?, ?, ?)")
-      .bind(spec.name, checked->primary, to_json_list(checked->replicas), checked->region,
-            checked->weight, to_json_object(checked->attributes))
-      .run();
+  write_shard(directory, *checked);
   return change.commit();
 }
 
@@ -184,14 +189,7 @@ Result<std::uint64_t> set_shard(Directory& directory, std::string_view name,
   if (!*found) return no_such_shard(name);
   const Result<ShardSpec> spec = edited((*found)->spec, edit);
   if (!spec) return spec.status();
-  directory.db()
-      .prepare(
-          "UPDATE shard_topology SET primary_address = ?, replicas = ?, region = ?, weight = ?, "
-          "attributes = ? "
-          "WHERE shard_id = ?")
-      .bind(spec->primary, to_json_list(spec->replicas), spec->region, spec->weight,
-            to_json_object(spec->attributes), name)
-      .run();
+  write_shard(directory, *spec);
   return change.commit();
 }
 

@@ -49,6 +49,10 @@ struct ShardRow {
 // Sorted by name.
 Result<std::vector<ShardRow>> list_shards(Directory& directory);
 
+// For the inside of a change: adds the shard, or sets one of that name to these values. The spec is
+// one that edited() gave out.
+void write_shard(Directory& directory, const ShardSpec& spec);
+
 // What placement goes by, sorted by name.
 std::vector<ShardLoad> shard_loads(Directory& directory);
 

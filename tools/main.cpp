@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   register_move_verbs(app, context);
   register_history_verb(app, context);
   register_directory_verbs(app, context);
+  register_export_verb(app, context);
   register_import_verb(app, context);
   register_resolve_verb(app, context);
   register_status_verb(app, context);

@@ -1,4 +1,4 @@
-#include "tools/import_csv.h"
+#include "tools/directory_import.h"
 
 #include <fmt/format.h>
 
@@ -10,83 +10,14 @@
 #include "shm/tenant_id.h"
 #include "tools/directory_entry.h"
 #include "tools/directory_shards.h"
+#include "tools/import_besides.h"
+#include "tools/import_reader.h"
 #include "tools/text.h"
 
 namespace fingerpost {
 namespace {
 
 constexpr std::int64_t kInsertRows = 10'000;  // between two reports of progress
-
-// The first faults by line, and how many there are.
-class Faults {
- public:
-  void add(std::uint64_t line, std::string message) {
-    ++count_;
-    kept_.push_back({line, std::move(message)});
-    if (kept_.size() >= 2 * kImportFaultsKept) cut();
-  }
-
-  void move_into(ImportReport& report) {
-    cut();
-    report.fault_count = count_;
-    report.faults = std::move(kept_);
-  }
-
-  bool empty() const { return count_ == 0; }
-
- private:
-  void cut() {
-    std::stable_sort(kept_.begin(), kept_.end(),
-                     [](const ImportFault& a, const ImportFault& b) { return a.line < b.line; });
-    if (kept_.size() > kImportFaultsKept) kept_.resize(kImportFaultsKept);
-  }
-
-  std::uint64_t count_ = 0;
-  std::vector<ImportFault> kept_;
-};
-
-// Where the columns are in a record.
-struct Columns {
-  std::size_t count = 0;
-  std::optional<std::size_t> id;
-  std::optional<std::size_t> shard;
-  std::optional<std::size_t> state;
-  std::optional<std::size_t> target;
-};
-
-Result<Columns> read_header(const std::vector<std::string>& names) {
-  Columns columns;
-  columns.count = names.size();
-  std::optional<std::size_t> epoch;
-  std::optional<std::size_t> updated_at;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string_view name = names[i];
-    auto* column = name == "entry_id"       ? &columns.id
-                   : name == "shard_id"     ? &columns.shard
-                   : name == "state"        ? &columns.state
-                   : name == "target_shard" ? &columns.target
-                   : name == "epoch"        ? &epoch
-                   : name == "updated_at"   ? &updated_at
-                                            : nullptr;
-    if (column == nullptr) {
-      return Status(
-          Code::refused,
-          "line 1: unknown column " + in_quotes(name) +
-              "; known are entry_id, shard_id, state, target_shard (and epoch, updated_at, "
-              "which are passed over)");
-    }
-    if (column->has_value())
-      return Status(Code::refused, "line 1: column " + in_quotes(name) + " is there twice");
-    *column = i;
-  }
-  for (const auto& [column, name] :
-       {std::pair(columns.id, "entry_id"), std::pair(columns.shard, "shard_id")}) {
-    if (!column)
-      return Status(Code::refused,
-                    fmt::format("line 1: the first record must name a column {}", name));
-  }
-  return columns;
-}
 
 struct Row {
   std::string_view id;
@@ -99,9 +30,6 @@ struct Row {
 std::optional<std::string> why_not_row(const Row& row, const DirectoryLayout& layout) {
   if (const auto why = why_not_entry_id(row.id))
     return fmt::format("entry_id {} {}", in_quotes(row.id), *why);
-  if (row.id.starts_with(kPartPrefix)) {
-    return fmt::format("entry_id {} is a part, and its tenant is not split", in_quotes(row.id));
-  }
   const auto bucket = bucket_of_entry_id(row.id);
   if (bucket && *bucket >= layout.buckets) {
     return fmt::format("entry_id {}: the directory has {} buckets", in_quotes(row.id),
@@ -117,6 +45,8 @@ std::optional<std::string> why_not_row(const Row& row, const DirectoryLayout& la
   }
   if (bucket && row.state == "DELETED")
     return fmt::format("entry_id {}: a bucket cannot be DELETED", in_quotes(row.id));
+  if (row.state == "DELETED" && part_of_entry_id(row.id))
+    return fmt::format("entry_id {}: a part cannot be DELETED", in_quotes(row.id));
   const bool may_move = row.state == "MIGRATING" || row.state == "FROZEN";
   if (!row.target.empty() && !may_move) {
     return fmt::format("target_shard {} goes with state MIGRATING or FROZEN only",
@@ -139,8 +69,10 @@ class Import {
     db().exec("DROP TABLE IF EXISTS temp.staged");
     db().exec(
         "CREATE TEMP TABLE staged (entry_id TEXT NOT NULL PRIMARY KEY, shard_id TEXT NOT NULL, "
-        "state TEXT, "
-        "target_shard TEXT, bucket TEXT, line INTEGER NOT NULL) STRICT, WITHOUT ROWID");
+        "state TEXT, target_shard TEXT, bucket TEXT, tenant TEXT, part INTEGER, line INTEGER NOT "
+        "NULL) STRICT, WITHOUT ROWID;"
+        "CREATE INDEX temp.staged_part ON staged (tenant) WHERE tenant IS NOT NULL");
+    besides_.emplace(directory_, faults_);
     if (Status status = stage(std::move(read)); !status.ok()) return status;
     if (options_.dry_run || !faults_.empty()) {
       const SqliteTransaction look(db(), SqliteTransaction::Kind::read);
@@ -150,12 +82,17 @@ class Import {
       DirectoryChange change(directory_, "import");
       compare();
       if (faults_.empty()) {
+        report_.shards = besides_->insert_shards();
         insert();
+        report_.splits = besides_->insert_splits();
+        report_.pins = besides_->insert_pins();
         report_.version = change.commit();
       }
     }
+    besides_.reset();
     db().exec("DROP TABLE temp.staged");
-    faults_.move_into(report_);
+    report_.fault_count = faults_.count();
+    report_.faults = faults_.take();
     return std::move(report_);
   }
 
@@ -163,51 +100,47 @@ class Import {
   SqliteDb& db() { return directory_.db(); }
 
   Status stage(CsvReader::Read read) {
-    CsvReader csv(std::move(read));
-    Result<bool> more = csv.next();
-    if (!more) return at_line(csv, more.status());
-    if (!*more)
-      return {Code::refused, "the input is empty: its first record must name the columns"};
-    const Result<Columns> columns = read_header(csv.fields());
-    if (!columns) return columns.status();
+    ImportReader reader(std::move(read));
+    if (Status status = reader.begin(); !status.ok()) return status;
     // Of the temporary database only: the directory is not locked by it.
     SqliteTransaction transaction(db(), SqliteTransaction::Kind::read);
     SqliteStatement insert = db().prepare(
-        "INSERT INTO temp.staged (entry_id, shard_id, state, target_shard, bucket, line) "
-        "VALUES (?, ?, nullif(?, ''), nullif(?, ''), nullif(?, ''), ?) ON CONFLICT DO NOTHING");
-    for (more = csv.next(); more.ok() && *more; more = csv.next()) {
+        "INSERT INTO temp.staged (entry_id, shard_id, state, target_shard, bucket, tenant, part, "
+        "line) VALUES (?, ?, nullif(?, ''), nullif(?, ''), nullif(?, ''), nullif(?, ''), ?, ?) "
+        "ON CONFLICT DO NOTHING");
+    ImportRecord record;
+    Result<bool> more = reader.next(record);
+    for (; more.ok() && *more; more = reader.next(record)) {
       ++report_.rows;
-      stage_record(csv, *columns, insert);
+      stage_record(record, reader.line(), insert);
     }
     if (!more) {
       // Bad structure is a fault of its line; input that cannot be read is none.
       if (more.status().code() != Code::refused) return more.status();
-      faults_.add(csv.line(), more.status().message());
+      faults_.add(reader.line(), more.status().message());
     }
     transaction.commit();
     return {};
   }
 
-  void stage_record(const CsvReader& csv, const Columns& columns, SqliteStatement& insert) {
-    const std::vector<std::string>& fields = csv.fields();
-    if (fields.size() != columns.count) {
-      faults_.add(csv.line(), fmt::format("{} fields; the header names {} columns", fields.size(),
-                                          columns.count));
-      return;
+  void stage_record(const ImportRecord& record, std::uint64_t line, SqliteStatement& insert) {
+    if (!record.fault.empty()) return faults_.add(line, record.fault);
+    if (record.kind != "entry") return besides_->stage(record, line);
+    if (!record.details.empty()) {
+      return faults_.add(line,
+                         "an entry has no " + in_quotes(record.details.items().begin().key()));
     }
-    const auto field = [&](const std::optional<std::size_t>& column) {
-      return column ? std::string_view(fields[*column]) : std::string_view();
-    };
-    const Row row{field(columns.id), field(columns.shard), field(columns.state),
-                  field(columns.target)};
+    const Row row{record.id, record.shard, record.state, record.target};
     if (auto why = why_not_row(row, directory_.layout())) {
-      faults_.add(csv.line(), *std::move(why));
-      return;
+      return faults_.add(line, *std::move(why));
     }
+    const auto part = part_of_entry_id(row.id);
     const std::string bucket =
-        bucket_of_entry_id(row.id) ? std::string() : directory_.bucket_of(row.id);
-    insert.bind(row.id, row.shard, row.state, row.target, bucket, csv.line()).run();
-    if (db().changes() == 0) compare_with_staged(row, csv.line());
+        part || bucket_of_entry_id(row.id) ? std::string() : directory_.bucket_of(row.id);
+    insert.bind(row.id, row.shard, row.state, row.target, bucket,
+                part ? part->tenant : std::string_view(), part ? part->part : 0, line);
+    insert.run();
+    if (db().changes() == 0) compare_with_staged(row, line);
   }
 
   void compare_with_staged(const Row& row, std::uint64_t line) {
@@ -229,6 +162,7 @@ class Import {
 
   // The staged rows against the directory, as it is in this transaction.
   void compare() {
+    besides_->compare();
     compare_shards("shard_id");
     compare_shards("target_shard");
     compare_entries();
@@ -243,7 +177,7 @@ class Import {
   void compare_shards(std::string_view column) {
     SqliteStatement select =
         db().prepare(fmt::format("SELECT line, {0} FROM temp.staged WHERE {0} NOT IN (SELECT "
-                                 "shard_id FROM main.shard_topology)",
+                                 "shard_id FROM temp.known_shard)",
                                  column));
     while (select.step()) {
       faults_.add(select.number(0),
@@ -279,14 +213,15 @@ class Import {
     }
   }
 
-  // In slices by id, for progress' sake, inside the one transaction.
+  // All but parts, which the split of their tenant makes. In slices by id, for progress' sake,
+  // inside the one transaction.
   void insert() {
     SqliteStatement slice_end = db().prepare(
         "SELECT entry_id FROM temp.staged WHERE entry_id > ? ORDER BY entry_id LIMIT 1 OFFSET ?");
     SqliteStatement insert_slice = db().prepare(
         "INSERT INTO main.shard_directory (entry_id, shard_id, state, target_shard) "
         "SELECT entry_id, shard_id, coalesce(state, 'ACTIVE'), target_shard FROM temp.staged AS s "
-        "WHERE entry_id > ?1 AND (?2 IS NULL OR entry_id <= ?2) "
+        "WHERE entry_id > ?1 AND (?2 IS NULL OR entry_id <= ?2) AND s.tenant IS NULL "
         "AND NOT EXISTS (SELECT 1 FROM main.shard_directory AS d WHERE d.entry_id = s.entry_id) "
         "ORDER BY entry_id");
     std::uint64_t done = 0;
@@ -311,21 +246,17 @@ class Import {
     return text;
   }
 
-  static Status at_line(const CsvReader& csv, const Status& status) {
-    if (status.code() != Code::refused) return status;
-    return {status.code(), fmt::format("line {}: {}", csv.line(), status.message())};
-  }
-
   Directory& directory_;
   const ImportOptions& options_;
-  Faults faults_;
+  ImportFaults faults_;
+  std::optional<ImportBesides> besides_;
   ImportReport report_;
 };
 
 }  // namespace
 
-Result<ImportReport> import_csv(Directory& directory, CsvReader::Read read,
-                                const ImportOptions& options) {
+Result<ImportReport> import_directory(Directory& directory, CsvReader::Read read,
+                                      const ImportOptions& options) {
   return Import(directory, options).run(std::move(read));
 }
 

@@ -1,4 +1,4 @@
-#include "tools/import_csv.h"
+#include "tools/directory_import.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -42,12 +42,12 @@ struct Fixture {
   SqliteDb& db() { return directory->db(); }
 
   ImportReport import(const std::string& text, bool dry_run = false) {
-    Result<ImportReport> report = import_csv(*directory, reading(text), {dry_run, {}});
+    Result<ImportReport> report = import_directory(*directory, reading(text), {dry_run, {}});
     REQUIRE_MESSAGE(report.ok(), report.status().message());
     return *std::move(report);
   }
   std::string refusal(const std::string& text) {
-    const Result<ImportReport> report = import_csv(*directory, reading(text), {});
+    const Result<ImportReport> report = import_directory(*directory, reading(text), {});
     REQUIRE_FALSE(report.ok());
     CHECK(report.status().code() == Code::refused);
     return report.status().message();
@@ -235,7 +235,7 @@ TEST_CASE_FIXTURE(
     const auto die = [](std::uint64_t done, std::uint64_t) {
       if (done > 0) kill(getpid(), SIGKILL);
     };
-    if (opened.ok()) (void)import_csv(**opened, reading(text), {false, die});
+    if (opened.ok()) (void)import_directory(**opened, reading(text), {false, die});
     _exit(0);
   }
   int status = 0;
