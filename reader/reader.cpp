@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -19,8 +20,7 @@ namespace {
 
 constexpr std::int64_t kAttemptEveryNs = 1'000'000'000;  // a name is asked for at most so often
 constexpr std::int64_t kHeartbeatLateNs =
-    2'000'000'000;                     // then nobody may be left to mark the segment superseded
-constexpr std::size_t kBatchMax = 16;  // lookups whose memory accesses overlap
+    2'000'000'000;  // then nobody may be left to mark the segment superseded
 
 std::string_view to_string(SourceState state) {
   switch (state) {
@@ -141,23 +141,60 @@ struct Reader::Impl {
     return {&segment, resolution};
   }
 
+  // Asks a segment for the tenant as a whole.
+  static auto whole(std::string_view id) noexcept {
+    return [id](const MappedSegment& mapped) __attribute__((always_inline)) {
+      return fingerpost::resolve<StdAtomics>(mapped.memory(), id);
+    };
+  }
+
+  // Found at the first look in a segment that serves: nothing remains to be done.
+  static bool is_plain(const Resolution& resolution) noexcept {
+    return resolution.source == RouteSource::override_entry && resolution.passes == 1 &&
+           !root_superseded(resolution.root);
+  }
+
   // `look_up(mapped)` asks the segment, and is asked again if its successor takes over.
   template <class LookUp>
   [[gnu::always_inline]] Route resolve(std::string_view id, LookUp&& look_up) noexcept {
     if (id.empty() || id.size() > kIdBytesMax) return refused();
-    MappedSegment* mapped = current.load(kAcquire);
-    Resolution resolution = look_up(*mapped);
-    if (root_superseded(resolution.root) && mapped->claim_successor() && follow(*mapped)) {
-      mapped = current.load(kAcquire);
-      resolution = look_up(*mapped);
+    MappedSegment* const mapped = current.load(kAcquire);
+    const Resolution resolution = look_up(*mapped);
+    if (is_plain(resolution)) [[likely]]
+      return {mapped, resolution};
+    return conclude(id, *mapped, resolution, look_up);
+  }
+  template <class LookUp>
+  [[gnu::noinline]] Route conclude(std::string_view id, MappedSegment& mapped,
+                                   Resolution resolution, LookUp look_up) noexcept {
+    MappedSegment* answered = &mapped;
+    if (root_superseded(resolution.root) && mapped.claim_successor() && follow(mapped)) {
+      answered = current.load(kAcquire);
+      resolution = look_up(*answered);
     }
     count(resolution);
-    return to_route(*mapped, id, resolution);
+    return to_route(*answered, id, resolution);
   }
-  Route resolve(std::string_view id) noexcept {
-    return resolve(id, [id](const MappedSegment& mapped) {
-      return fingerpost::resolve<StdAtomics>(mapped.memory(), id);
+  Route resolve(std::string_view id) noexcept { return resolve(id, whole(id)); }
+
+  // At most kBatchMax.
+  void resolve_batch(std::span<const std::string_view> ids, std::span<Route> routes) noexcept {
+    MappedSegment& mapped = *current.load(kAcquire);
+    const bool askable = std::all_of(ids.begin(), ids.end(), [](std::string_view id) {
+      return !id.empty() && id.size() <= kIdBytesMax;
     });
+    if (!askable || mapped.superseded()) {
+      for (std::size_t i = 0; i < ids.size(); ++i) routes[i] = resolve(ids[i]);
+      return;
+    }
+    fingerpost::resolve_batch<StdAtomics>(
+        mapped.memory(), ids, [&](std::size_t i, const Resolution& resolution) {
+          if (is_plain(resolution)) [[likely]] {
+            std::construct_at(&routes[i], &mapped, resolution);  // in place: shm/generation.h
+          } else {
+            routes[i] = conclude(ids[i], mapped, resolution, whole(ids[i]));
+          }
+        });
   }
 
   static Route refused() noexcept {
@@ -219,15 +256,8 @@ void Reader::resolve_many(std::span<const std::string_view> ids,
                           std::span<Route> routes) const noexcept {
   const std::size_t count = std::min(ids.size(), routes.size());
   for (std::size_t at = 0; at < count; at += kBatchMax) {
-    const std::size_t end = std::min(count, at + kBatchMax);
-    const auto& memory = impl_->segment().memory();
-    Generation<StdAtomics, false> table;
-    if (memory.generation(root_half(memory.root().load(kAcquire)), table)) {  // pairs: root
-      for (std::size_t i = at; i < end; ++i) {
-        prefetch_home(table, home_of(index_hash(ids[i], table.seed), table.geometry.group_count));
-      }
-    }
-    for (std::size_t i = at; i < end; ++i) routes[i] = impl_->resolve(ids[i]);
+    const std::size_t size = std::min(count - at, kBatchMax);
+    impl_->resolve_batch(ids.subspan(at, size), routes.subspan(at, size));
   }
 }
 

@@ -26,30 +26,36 @@ struct Generation {
   RecordsView<A> records_view() const noexcept { return {records, geometry.records_words}; }
 };
 
-// Loads the geometry and seed from a table header. While the half is being rewritten for another
-// generation they may be a mixture; whoever uses them looks at the root again before it believes
-// anything.
+// Loads the geometry from a table header. While the half is being rewritten for another generation
+// it may be a mixture; whoever uses it looks at the root again before it believes anything.
+//
+// Here and below results are filled in place, number by number: copied as a whole they go through
+// wide loads that the processor cannot serve from the narrow stores before them. Such a load waits
+// until those have retired, behind the memory access of the lookup before, and no two lookups
+// overlap.
 template <class A>
-Geometry load_geometry(const TableHeader<A>& header) noexcept {
-  return {header.group_count.load(kAcquire),
-          header.fallback_count.load(kAcquire),  // pairs: geometry
-          header.records_words.load(kAcquire)};  // pairs: geometry
+[[gnu::always_inline]] inline void load_geometry(const TableHeader<A>& header,
+                                                 Geometry& out) noexcept {
+  out.group_count = header.group_count.load(kAcquire);        // pairs: geometry
+  out.fallback_count = header.fallback_count.load(kAcquire);  // pairs: geometry
+  out.records_words = header.records_words.load(kAcquire);    // pairs: geometry
 }
 
-// Points `generation` at the parts that `geometry` describes, inside a half at `base`.
+// Points `generation` at the parts that its geometry describes, inside a half at `base`.
 template <class A, bool kWritable, class Byte>
-Generation<A, kWritable> place_generation(Byte* base, const Geometry& geometry) noexcept {
+[[gnu::always_inline]] inline void place_generation(Byte* base,
+                                                    Generation<A, kWritable>& generation) noexcept {
   using G = Generation<A, kWritable>;
-  G g;
-  g.geometry = geometry;
-  g.header = reinterpret_cast<typename G::template Pointer<TableHeader<A>>>(base);
-  g.groups = reinterpret_cast<typename G::template Pointer<Group<A>>>(base + geometry.groups_at());
-  g.slots = reinterpret_cast<typename G::template Pointer<Slot<A>>>(base + geometry.slots_at());
-  g.fallback = reinterpret_cast<typename G::template Pointer<typename A::Word>>(
+  const Geometry& geometry = generation.geometry;
+  generation.header = reinterpret_cast<typename G::template Pointer<TableHeader<A>>>(base);
+  generation.groups =
+      reinterpret_cast<typename G::template Pointer<Group<A>>>(base + geometry.groups_at());
+  generation.slots =
+      reinterpret_cast<typename G::template Pointer<Slot<A>>>(base + geometry.slots_at());
+  generation.fallback = reinterpret_cast<typename G::template Pointer<typename A::Word>>(
       base + geometry.fallback_at());
-  g.records = reinterpret_cast<typename G::template Pointer<typename A::Word>>(
+  generation.records = reinterpret_cast<typename G::template Pointer<typename A::Word>>(
       base + geometry.records_at());
-  return g;
 }
 
 }  // namespace fingerpost

@@ -6,7 +6,9 @@
 // Any number of threads.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "shm/hash.h"
@@ -117,38 +119,70 @@ inline Answer answer_of(const RouteFields& route) noexcept {
   }
 }
 
+// What a pass begins with: the root, and the generation it names.
+template <class A>
+struct PassStart {
+  std::uint64_t root = 0;
+  bool fits = false;  // whether the geometry fits what is allocated
+  Generation<A, false> table;
+
+  Home home(std::string_view id) const noexcept {
+    return home_of(index_hash(id, table.seed), table.geometry.group_count);
+  }
+};
+
+template <class A, class Memory>
+[[gnu::always_inline]] inline void begin_pass(const Memory& memory, PassStart<A>& start) noexcept {
+  const std::uint64_t root = memory.root().load(kAcquire);  // pairs: root
+  start.root = root;
+  start.fits = memory.generation(root_half(root), start.table);
+}
+
+// The rest of the pass, for one id whose home lies in that generation. false: it was disturbed, and
+// `found` means nothing.
+template <class A, class Memory, class Follow>
+[[gnu::always_inline]] inline bool finish_pass(const Memory& memory, const PassStart<A>& start,
+                                               std::string_view id, Home home, Follow&& follow,
+                                               Resolution& found) noexcept {
+  const std::uint64_t root = start.root;
+  const Generation<A, false>& table = start.table;
+  bool stable = false;
+  if (start.fits) {
+    const PassResult seen = look_once(table, id, PackedId<A>(id), home);
+    stable = seen.stable;
+    if (stable && seen.word != 0) {
+      found.route = has_record(seen.word) ? follow(seen.word, table.records_view())
+                                          : decode_inline(seen.word);
+      stable = found.route.state != State::none;  // else bytes that make no sense
+    }
+    found.source = seen.source;
+  }
+  // On every exit, the absent one included; nothing of the generation is read after it.
+  if (memory.root().load(kAcquire) != root || !stable) return false;  // pairs: root
+  found.answer = answer_of(found.route);
+  if (found.answer == Answer::unknown) found.source = RouteSource::none;
+  found.root = root;
+  return true;
+}
+
 // `memory` gives `root()`, the root word, and `generation(half, out)`: points `out` at the
 // generation of that half, false if its geometry does not fit what is allocated. `id` has 1 to 255
 // bytes; nothing else is asked of it here. `follow(word, records)` is asked for the route of a word
 // that names a record.
 template <class A, class Memory, class Follow>
 [[gnu::always_inline]] inline Resolution resolve_following(const Memory& memory,
-                                                           std::string_view id,
-                                                           Follow&& follow) noexcept {
-  const PackedId<A> packed(id);
-  for (int pass = 1; pass <= kPassesMax; ++pass) {
-    const std::uint64_t root = memory.root().load(kAcquire);  // pairs: root
-    Generation<A, false> table;
-    const bool fits = memory.generation(root_half(root), table);
-    Resolution found;
-    bool stable = false;
-    if (fits) {
-      const Home home = home_of(index_hash(id, table.seed), table.geometry.group_count);
-      prefetch_home(table, home);
-      const PassResult seen = look_once(table, id, packed, home);
-      stable = seen.stable;
-      if (stable && seen.word != 0) {
-        found.route = has_record(seen.word) ? follow(seen.word, table.records_view())
-                                            : decode_inline(seen.word);
-        stable = found.route.state != State::none;  // else bytes that make no sense
-      }
-      found.source = seen.source;
+                                                           std::string_view id, Follow&& follow,
+                                                           int pass = 1) noexcept {
+  for (; pass <= kPassesMax; ++pass) {
+    PassStart<A> start;
+    begin_pass(memory, start);
+    Home home{};
+    if (start.fits) {
+      home = start.home(id);
+      prefetch_home(start.table, home);
     }
-    // On every exit, the absent one included; nothing of the generation is read after it.
-    if (memory.root().load(kAcquire) != root || !stable) continue;  // pairs: root
-    found.answer = answer_of(found.route);
-    if (found.answer == Answer::unknown) found.source = RouteSource::none;
-    found.root = root;
+    Resolution found;
+    if (!finish_pass(memory, start, id, home, follow, found)) continue;
     found.passes = pass;
     return found;
   }
@@ -159,10 +193,45 @@ template <class A, class Memory, class Follow>
 
 // The tenant as a whole. Of a split one: that it is split, and into how many parts.
 template <class A, class Memory>
-Resolution resolve(const Memory& memory, std::string_view id) noexcept {
+[[gnu::always_inline]] inline Resolution resolve(const Memory& memory,
+                                                 std::string_view id) noexcept {
   return resolve_following<A>(memory, id, [](std::uint64_t word, RecordsView<A> records) {
     return load_record<A>(word, records);
   });
+}
+
+// Several tenants, at most kBatchMax, whose memory accesses overlap: all groups and home slots are
+// asked for first, then the slots whose fingerprints match elsewhere; only then is any id compared.
+// All have the same first pass, each its own end of it; one that was disturbed goes on alone.
+// `give(i, resolution)` is called for each in turn. Ids as for resolve().
+inline constexpr std::size_t kBatchMax = 64;
+
+template <class A, class Memory, class Give>
+[[gnu::always_inline]] inline void resolve_batch(const Memory& memory,
+                                                 std::span<const std::string_view> ids,
+                                                 Give&& give) noexcept {
+  const auto follow = [](std::uint64_t word, RecordsView<A> records) {
+    return load_record<A>(word, records);
+  };
+  std::array<Home, kBatchMax> homes;
+  PassStart<A> start;
+  begin_pass(memory, start);
+  if (start.fits) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      homes[i] = start.home(ids[i]);
+      prefetch_home(start.table, homes[i]);
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) prefetch_match(start.table, homes[i]);
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    Resolution found;
+    if (finish_pass(memory, start, ids[i], homes[i], follow, found)) {
+      found.passes = 1;
+    } else {
+      found = resolve_following<A>(memory, ids[i], follow, 2);
+    }
+    give(i, found);
+  }
 }
 
 // Of a split tenant the part that `object` belongs to; of any other tenant the same as without it.

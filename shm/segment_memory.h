@@ -34,14 +34,14 @@ class SegmentMemory {
 
   // Points `out` at the generation in that half; false unless all of it lies in what is allocated.
   // A mixture of two generations may pass: the root, looked at again, tells.
-  bool generation(unsigned index, Generation<A, false>& out) const noexcept {
+  [[gnu::always_inline]] bool generation(unsigned index, Generation<A, false>& out) const noexcept {
     const std::byte* base = half(index);
     const std::uint64_t allocated = control().allocated[index].load(kAcquire);  // pairs: allocated
     if (allocated < kTableHeaderBytes || allocated > plan_.half_bytes) return false;
     const auto& header = *reinterpret_cast<const TableHeader<A>*>(base);
-    const Geometry geometry = load_geometry(header);
-    if (!geometry.plausible() || geometry.bytes() > allocated) return false;
-    out = place_generation<A, false>(base, geometry);
+    load_geometry(header, out.geometry);
+    if (!out.geometry.plausible() || out.geometry.bytes() > allocated) return false;
+    place_generation(base, out);
     out.seed = header.seed.load(kAcquire);  // pairs: geometry
     return true;
   }

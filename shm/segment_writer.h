@@ -201,8 +201,8 @@ Result<SegmentWriter<A>> SegmentWriter<A>::adopt(const SegmentMemory<A, true>& m
   }
   auto topology = TopologyWriter<A>::adopt(memory.topology_region(), memory.plan().topology_bytes);
   if (!topology.ok()) return topology.status();
-  auto table = place_generation<A, true>(memory.half(root_half(root)), found.geometry);
-  table.seed = found.seed;
+  Generation<A, true> table{.geometry = found.geometry, .seed = found.seed};
+  place_generation(memory.half(root_half(root)), table);
   writer.live_half_ = root_half(root);
   writer.generation_ = root_generation(root);
   writer.incarnation_ = table.header->incarnation.load(kAcquire);

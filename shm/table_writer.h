@@ -57,8 +57,8 @@ class TableWriter {
   static TableWriter initialise(Byte* base, const Geometry& geometry, FallbackKind kind,
                                 std::uint64_t seed, std::uint64_t generation,
                                 std::uint64_t incarnation) noexcept {
-    auto table = place_generation<A, true>(base, geometry);
-    table.seed = seed;
+    Generation<A, true> table{.geometry = geometry, .seed = seed};
+    place_generation(base, table);
     return initialise(table, kind, generation, incarnation);
   }
   // The same over parts that lie where `table` says.

@@ -159,7 +159,8 @@ struct Half {
     return TableWriter<Atomics>::initialise(table, FallbackKind::buckets, generation, 1);
   }
   bool generation(Generation<Atomics, false>& out) const {
-    const Geometry loaded = load_geometry(header);
+    Geometry loaded;
+    load_geometry(header, loaded);
     if (loaded.group_count != 1 || loaded.fallback_count != 1 || loaded.records_words != 2)
       return false;
     out = {loaded, header.seed.load(kAcquire), &header, groups, slots, fallback, records};
