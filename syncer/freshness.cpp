@@ -1,8 +1,6 @@
 #include "syncer/freshness.h"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace fingerpost {
 namespace {
@@ -10,7 +8,7 @@ namespace {
 template <std::size_t N>
 std::array<std::uint64_t, N> to_words(std::string_view text) {
   std::array<std::uint64_t, N> words{};
-  std::memcpy(words.data(), text.data(), std::min(text.size(), sizeof words - 1));
+  text.copy(reinterpret_cast<char*>(words.data()), sizeof words - 1);
   return words;
 }
 
