@@ -528,4 +528,47 @@ TEST_CASE_FIXTURE(Host,
   }
 }
 
+TEST_CASE_FIXTURE(Host, "resolve --explain names rule, row and version, and what lies beneath") {
+  make();
+  const std::string covered = id_of_bucket(3);
+  const std::string nobody = id_of_bucket(kUnassigned);
+  const std::uint64_t created = change_version({"tenant", "create", "own", "--shard", "s2"});
+  const std::uint64_t version = change_version({"tenant", "create", covered, "--shard", "s2"});
+  serve();
+  wait_for(version);
+  const auto explain = [&](const std::string& id, Arguments more = {}) {
+    Arguments arguments = {"resolve", "orders", id, "--explain", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return lines_of(fingerpost(arguments).out).back();
+  };
+  const Json own = explain(covered, {"--directory", path});
+  CHECK(own["rule"] == "override");
+  CHECK(own["row"]["entry"] == covered);
+  CHECK(own["row"]["shard"] == "s2");
+  CHECK(own["row"]["epoch"] == version);
+  CHECK(own["without_override"]["entry"] == "bucket:3");
+  CHECK(own["without_override"]["state"] == "ACTIVE");
+  CHECK(own["version"] == version);
+  CHECK(own["age_ms"].is_number());
+  CHECK(own["directory"]["version"] == version);
+  CHECK(own["directory"]["row"]["verb"] == "tenant create");
+  CHECK(explain("own")["row"]["epoch"] == created);
+  CHECK(explain("own")["directory"].is_null());
+
+  const Json unknown = explain(nobody, {"--directory", path});
+  CHECK(unknown["rule"] == "none");
+  CHECK(unknown["row"].is_null());
+  CHECK(unknown["directory"]["row"].is_null());
+  const Ran text = fingerpost({"resolve", "orders", covered, "--explain", "--directory", path});
+  CHECK(text.status == 0);
+  CHECK(text.out.find("rule      override: its own entry") != std::string::npos);
+  CHECK(text.out.find("without   bucket:3: ") != std::string::npos);
+  CHECK(text.out.find("by tenant create (") != std::string::npos);
+  // A directory that is gone is said, and is no answer.
+  const Ran gone =
+      fingerpost({"resolve", "orders", covered, "--explain", "--directory", "/no/such"});
+  CHECK(gone.status == 0);
+  CHECK_FALSE(gone.err.empty());
+}
+
 }  // namespace fingerpost

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "shm/tenant_id.h"
+#include "tools/cli_explain.h"
 #include "tools/cli_segment.h"
 #include "tools/cli_verbs.h"
 #include "tools/text.h"
@@ -15,9 +16,13 @@ namespace {
 constexpr const char* kExample =
     "fingerpost resolve orders acme\n"
     "  fingerpost tenant list --json | jq -r .id | fingerpost resolve orders - --json\n"
+    "  fingerpost resolve orders acme --explain --directory sqlite:orders.db\n"
     "\n"
     "Columns: id, status, shard, primary, state, target, epoch, source. Only the first two where "
     "there is no route.\n"
+    "With --explain, lines (with --json a second object) say which rule and row answered, and what "
+    "would without the\n"
+    "tenant's own entry; with a directory at hand, what its row is now, since when and by whom.\n"
     "Exit status: 0 found. 1 unknown, deleted or split. 3 not an id (with --json, `reason` says "
     "why). 5 undetermined.\n"
     "Of several ids the worst decides. A stale segment still answers, and is named on standard "
@@ -103,7 +108,7 @@ void print_route(const Context& context, const std::string& id, const Route& rou
   }
 }
 
-void resolve_one(Context& context, const Reader& reader, const std::string& id) {
+void resolve_one(Context& context, const Reader& reader, const std::string& id, bool explained) {
   const Route route = reader.resolve(id);
   if (context.json) {
     print_route_json(reader, id, route);
@@ -111,15 +116,23 @@ void resolve_one(Context& context, const Reader& reader, const std::string& id) 
     print_route(context, id, route);
   }
   context.answer(exit_status_of(route.answer()));
+  if (!explained || route.answer() == Answer::refused) return;
+  const Status status = print_explanation(context, reader, id);
+  if (status.ok()) return;
+  report_error(context, status);
+  context.answer(fingerpost::exit_status_of(status.code()));
 }
 
-Status resolve_all(Context& context, const std::string& name, const std::vector<std::string>& ids) {
+Status resolve_all(Context& context, const std::string& name, const std::vector<std::string>& ids,
+                   bool explained) {
   const Result<Reader> reader = Reader::open(name);
   if (!reader) return reader.status();
   if (ids.size() == 1 && ids.front() == "-") {
-    for (std::string id; std::getline(std::cin, id);) resolve_one(context, *reader, id);
+    for (std::string id; std::getline(std::cin, id);) {
+      resolve_one(context, *reader, id, explained);
+    }
   } else {
-    for (const std::string& id : ids) resolve_one(context, *reader, id);
+    for (const std::string& id : ids) resolve_one(context, *reader, id, explained);
   }
   const Readiness readiness = reader->readiness();
   if (!context.json && !readiness.reason.empty()) {
@@ -134,6 +147,7 @@ void register_resolve_verb(CLI::App& app, Context& context) {
   struct Flags {
     std::string name;
     std::vector<std::string> ids;
+    bool explained = false;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = add_segment_verb(app, "resolve", "Ask a segment, as a worker does", kExample,
@@ -141,8 +155,14 @@ void register_resolve_verb(CLI::App& app, Context& context) {
   verb->add_option("ID", flags->ids,
                    "The tenants; - alone reads them from standard input, one a line")
       ->required();
+  verb->add_flag("--explain", flags->explained,
+                 "Say why: rule, row, version, age, and what it would be without the override");
+  verb->add_option("--directory", context.directory_url,
+                   "With --explain: look there too (else $FINGERPOST_DIRECTORY, if set)")
+      ->type_name("URL");
   verb->callback([flags, &context] {
-    run_verb(context, [&] { return resolve_all(context, flags->name, flags->ids); });
+    run_verb(context,
+             [&] { return resolve_all(context, flags->name, flags->ids, flags->explained); });
   });
 }
 
