@@ -37,7 +37,9 @@ BenchSegment::BenchSegment(const Contents& contents, std::uint64_t buckets)
     : path_(folder_.file("fingerpost.bench")) {
   lock_ = std::make_unique<WriterLock>(
       checked(WriterLock::acquire(path_, SegmentAccess::of_this_process().owner)));
-  segment_ = make_segment(path_, std::max<std::uint64_t>(1'024, contents.entries));
+  // Room to grow by half.
+  segment_ =
+      make_segment(path_, std::max<std::uint64_t>(1'024, contents.entries + contents.entries / 2));
   auto& to = writer();
   check(to.publish_topology(shards()));
   TableNeeds needs;
@@ -56,11 +58,6 @@ BenchSegment::BenchSegment(const Contents& contents, std::uint64_t buckets)
   to.switch_generation();
   to.publish({1, contents.entries + 1, 1, 0});
   check(segment_->publish_first());
-}
-
-std::size_t BenchSegment::collapse_table() {
-  const auto& table = writer().table();
-  return collapse(table.generation().header, table.geometry().bytes());
 }
 
 }  // namespace fingerpost::bench

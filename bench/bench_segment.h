@@ -42,8 +42,6 @@ class BenchSegment {
   const std::string& path() const { return path_; }
   SegmentWriter<StdAtomics>& writer() { return segment_->writer(); }
   OwnedSegment& segment() { return *segment_; }
-  // Puts the live generation on huge pages; returns how many bytes of it are.
-  std::size_t collapse_table();
 
  private:
   ScratchFolder folder_{kTmpfs};

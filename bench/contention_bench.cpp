@@ -29,8 +29,8 @@ struct Scale {
   std::uint64_t entries = 1'000'000;
   std::size_t questions = 262'144;
   int windows = 9;
-  int window_ms = 200;
-  int rebuild_window_ms = 1'500;
+  int window_ms = 150;
+  int rebuild_window_ms = 1'000;
   std::vector<unsigned> workers = {1, 2, 4, 8, 16, 32};
 };
 

@@ -34,14 +34,15 @@ using Json = nlohmann::ordered_json;
 struct Scale {
   std::uint64_t large = 10'000'000;  // of the snapshot that is loaded
   std::uint64_t middle = 1'000'000;  // of the daemon's and the tables that change
-  int loads = 5;
+  int loads = 9;
   int rounds = 9;
+  int plain_loads = 1;
 };
 
 Scale scale_of(std::string_view name) {
-  if (name == "tiny") return {20'000, 5'000, 2, 2};
+  if (name == "tiny") return {20'000, 5'000, 2, 2, 1};
   if (name == "quick") return {};
-  if (name == "full") return {10'000'000, 1'000'000, 9, 15};
+  if (name == "full") return {10'000'000, 1'000'000, 15, 15, 5};
   throw std::runtime_error("no scale " + std::string(name));
 }
 
@@ -164,7 +165,7 @@ Json measure_load(Origin& origin, const Scale& scale) {
   for (int i = 0; i < scale.loads; ++i) {
     copies.push_back(copy_once(snapshot));
     loads.push_back(load_once(snapshot, scale.large, IoChoice::automatic));
-    if (i == 0) plain.push_back(load_once(snapshot, scale.large, IoChoice::plain));
+    if (i < scale.plain_loads) plain.push_back(load_once(snapshot, scale.large, IoChoice::plain));
   }
   return {{"entries", scale.large},
           {"load_s", median(loads)},

@@ -40,7 +40,7 @@ struct Setup {
   Contents contents;
   Mix mix = Mix::hit;
   bool with_peers = false;
-  bool huge_pages = false;
+  bool huge_limits = false;  // the limits on huge pages as well, over a copy
 };
 
 // One number per round.
@@ -58,12 +58,19 @@ class Round {
         stream_(setup.contents.shape, setup.contents.entries, questions + questions / 4, setup.mix,
                 mix(setup.contents.entries)),
         questions_(questions) {
-    if (setup.huge_pages) segment_.collapse_table();
     add("ours", std::make_unique<FingerpostSubject>(segment_.path()), setup.mix);
     if (setup.mix == Mix::hit) {
       subjects_.push_back(std::make_unique<LimitsSubject>(segment_, stream_));
       measurements_.push_back({"gather.independent", subjects_.back().get(), Way::independent});
       measurements_.push_back({"chase.dependent", subjects_.back().get(), Way::dependent});
+    }
+    if (setup.huge_limits) {
+      subjects_.push_back(
+          std::make_unique<LimitsSubject>(huge_segment_.emplace(setup.contents), stream_, true));
+      measurements_.push_back(
+          {"gather_huge_pages.independent", subjects_.back().get(), Way::independent});
+      measurements_.push_back(
+          {"chase_huge_pages.dependent", subjects_.back().get(), Way::dependent});
     }
     if (!setup.with_peers) return;
     for (const Peer& peer : peers()) add(peer.name, peer.make(setup.contents), setup.mix);
@@ -105,6 +112,7 @@ class Round {
   }
 
   BenchSegment segment_;
+  std::optional<BenchSegment> huge_segment_;
   Stream stream_;
   std::size_t questions_;
   std::vector<std::unique_ptr<Subject>> subjects_;
@@ -141,10 +149,8 @@ void register_all(const Scale& scale) {
   const Contents large{KeyShape::uuid, scale.large};
   const Contents huge{KeyShape::uuid, scale.huge};
   register_setup({"lookup/10k", small, Mix::hit, true, false}, scale);
-  register_setup({"lookup/1m", large, Mix::hit, true, false}, scale);
-  register_setup({"lookup/1m/huge_pages", large, Mix::hit, false, true}, scale);
-  register_setup({"lookup/10m", huge, Mix::hit, false, false}, scale);
-  register_setup({"lookup/10m/huge_pages", huge, Mix::hit, false, true}, scale);
+  register_setup({"lookup/1m", large, Mix::hit, true, true}, scale);
+  register_setup({"lookup/10m", huge, Mix::hit, false, scale.all_shapes}, scale);
   register_setup({"lookup/1m/miss", large, Mix::miss, false, false}, scale);
   register_setup({"lookup/1m/zipf", large, Mix::zipf, false, false}, scale);
   for (const KeyShape shape : kKeyShapes) {

@@ -48,7 +48,7 @@ void pin_to(int cpu) {
 }
 
 std::size_t collapse(const void* begin, std::size_t bytes) {
-  constexpr std::uintptr_t kHuge = std::uintptr_t{2} << 20;
+  constexpr std::uintptr_t kHuge = kHugePageBytes;
   const auto from = (reinterpret_cast<std::uintptr_t>(begin) + kHuge - 1) / kHuge * kHuge;
   const auto to = (reinterpret_cast<std::uintptr_t>(begin) + bytes) / kHuge * kHuge;
   std::size_t done = 0;

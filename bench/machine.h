@@ -15,6 +15,8 @@ int measured_cpu();
 int other_cpu();
 void pin_to(int cpu);
 
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
 // Asks for huge pages under [begin, begin + bytes), whatever of it is aligned. How many bytes of it
 // are mapped by huge pages afterwards.
 std::size_t collapse(const void* begin, std::size_t bytes);

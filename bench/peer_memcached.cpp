@@ -68,7 +68,7 @@ class Memcached final : public Subject {
   ~Memcached() override { memcached_free(client_); }
 
   bool can(Way) const override { return true; }
-  std::size_t questions_max() const override { return 4'000; }
+  std::size_t questions_max() const override { return 300; }
   bool waits() const override { return true; }
 
   std::uint64_t ask(Way way, const Stream& stream, std::size_t first, std::size_t last,

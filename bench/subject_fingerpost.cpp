@@ -1,7 +1,10 @@
 #include "bench/subject_fingerpost.h"
 
+#include <sys/mman.h>
+
 #include <array>
 
+#include "bench/machine.h"
 #include "shm/segment_open.h"
 
 namespace fingerpost::bench {
@@ -36,18 +39,33 @@ std::uint64_t FingerpostSubject::ask_in_batches(const Stream& stream, std::size_
   return sum;
 }
 
-LimitsSubject::LimitsSubject(BenchSegment& segment, const Stream& stream)
-    : mapping_([&] {
-        const auto file = checked(open_to_read(segment.path(), TrustedOwners{}));
-        return checked(ReadMapping::map(file.fd.get(), segment.segment().identity().plan.span_bytes,
-                                        segment.path()));
-      }()) {
+AlignedMapping::AlignedMapping(int fd, std::size_t bytes) : bytes_(bytes) {
+  void* room = ::mmap(nullptr, bytes + kHugePageBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::runtime_error("no address space for a mapping");
+  const auto from = reinterpret_cast<std::uintptr_t>(room);
+  const auto at = (from + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  void* mapped =
+      ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED) throw std::runtime_error("cannot map a segment");
+  data_ = static_cast<std::byte*>(mapped);
+  if (at != from) ::munmap(room, at - from);
+  ::munmap(data_ + bytes, kHugePageBytes - (at - from));
+}
+AlignedMapping::~AlignedMapping() {
+  ::munmap(data_, bytes_);
+}
+
+LimitsSubject::LimitsSubject(BenchSegment& segment, const Stream& stream, bool huge_pages)
+    : mapping_(checked(open_to_read(segment.path(), TrustedOwners{})).fd.get(),
+               segment.segment().identity().plan.span_bytes) {
   const SegmentMemory<StdAtomics, false> memory(mapping_.data(), segment.segment().identity().plan);
   Generation<StdAtomics, false> table;
   if (!memory.generation(root_half(memory.root().load(kAcquire)), table)) {
     throw std::runtime_error("no generation in " + segment.path());
   }
   slots_ = table.slots;
+  if (huge_pages) collapse(table.header, table.geometry.bytes());
   for (const std::string_view id : stream.ids()) {
     lines_.push_back(static_cast<std::uint32_t>(segment.writer().table().slot_of(id)));
   }

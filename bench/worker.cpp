@@ -38,11 +38,15 @@ class Worker {
     for (std::size_t asked = 0; asked < stream_.size(); asked += kPerReport) resolve_some();
     board_.ready = true;
     for (;;) {
-      switch (board_.order.load(std::memory_order_acquire)) {
+      switch (board_.ordered()) {
         case Order::pause:
           board_.undetermined = reader_->undetermined_count();
           board_.paused = true;
-          while (board_.order.load(std::memory_order_acquire) == Order::pause) ::usleep(200);
+          // Asleep, not polling: many paused workers would take the processor from the one that
+          // runs.
+          while (board_.ordered() == Order::pause)
+            StdAtomics::wait(board_.order, static_cast<std::uint32_t>(Order::pause),
+                             std::chrono::seconds(1));
           board_.paused = false;
           break;
         case Order::resolve:
@@ -137,14 +141,13 @@ Workers::Workers(const std::string& segment, const Stream& stream, unsigned coun
 }
 
 Workers::~Workers() {
-  for (unsigned i = 0; i < count_; ++i) board_[i].order = Order::end;
+  for (unsigned i = 0; i < count_; ++i) board_[i].tell(Order::end);
   for (const pid_t child : children_) ::waitpid(child, nullptr, 0);
   ::munmap(board_, sizeof(WorkerBoard) * count_);
 }
 
 void Workers::pause_all() {
-  for (unsigned i = 0; i < count_; ++i)
-    board_[i].order.store(Order::pause, std::memory_order_release);
+  for (unsigned i = 0; i < count_; ++i) board_[i].tell(Order::pause);
   for (unsigned i = 0; i < count_; ++i) {
     while (!board_[i].paused) ::usleep(100);
   }
@@ -156,7 +159,7 @@ std::vector<Work> Workers::run(unsigned active, int milliseconds, Order order) {
   for (unsigned i = 0; i < active; ++i) {
     work[i].lookups = -static_cast<double>(board_[i].lookups);
     work[i].cpu_ns = -static_cast<double>(board_[i].cpu_ns);
-    board_[i].order.store(order, std::memory_order_release);
+    board_[i].tell(order);
   }
   ::usleep(static_cast<useconds_t>(milliseconds) * 1'000);
   pause_all();

@@ -14,6 +14,7 @@
 
 #include "bench/histogram.h"
 #include "bench/stream.h"
+#include "shm/atomics.h"
 
 namespace fingerpost::bench {
 
@@ -25,7 +26,15 @@ enum class Order : std::uint32_t {
 };
 
 struct alignas(64) WorkerBoard {
-  std::atomic<Order> order{Order::pause};
+  Order ordered() const {
+    return static_cast<Order>(order.load(kAcquire));  // pairs: worker-order
+  }
+  void tell(Order next) {
+    order.store(static_cast<std::uint32_t>(next), kRelease);  // pairs: worker-order
+    StdAtomics::wake_all(order);
+  }
+
+  StdAtomics::Word32 order{0};  // an Order; a paused worker sleeps on it
   alignas(64) std::atomic<bool> ready{false};
   std::atomic<bool> paused{false};
   std::atomic<std::uint64_t> lookups{0};

@@ -131,12 +131,11 @@ struct Reader::Impl {
   }
 
   Route to_route(const MappedSegment& segment, std::string_view id,
-                 Resolution& resolution) const noexcept {
+                 const Resolution& resolution) const noexcept {
     // Nothing invalid is ever in the table, so only what was not found there needs to be judged.
     if (resolution.source != RouteSource::override_entry && resolution.route.parts == 0 &&
         why_not_tenant_id(id)) {
-      resolution = {};
-      resolution.answer = Answer::refused;
+      return refused();
     }
     return {&segment, resolution};
   }
@@ -166,14 +165,15 @@ struct Reader::Impl {
   }
   template <class LookUp>
   [[gnu::noinline]] Route conclude(std::string_view id, MappedSegment& mapped,
-                                   Resolution resolution, LookUp look_up) noexcept {
-    MappedSegment* answered = &mapped;
-    if (root_superseded(resolution.root) && mapped.claim_successor() && follow(mapped)) {
-      answered = current.load(kAcquire);
-      resolution = look_up(*answered);
+                                   const Resolution& first, LookUp look_up) noexcept {
+    if (root_superseded(first.root) && mapped.claim_successor() && follow(mapped)) {
+      MappedSegment& successor = *current.load(kAcquire);
+      const Resolution resolution = look_up(successor);
+      count(resolution);
+      return to_route(successor, id, resolution);
     }
-    count(resolution);
-    return to_route(*answered, id, resolution);
+    count(first);
+    return to_route(mapped, id, first);
   }
   Route resolve(std::string_view id) noexcept { return resolve(id, whole(id)); }
 

@@ -67,6 +67,10 @@ class SegmentWriter {
   // A tenant in parts, of which there are 2 to 1,024.
   Applied put_split(std::string_view id, const SplitFields& split);
   Applied put_fallback(std::uint64_t index, const RouteFields& route);
+  // `id` will be put soon: fetches the lines that this takes.
+  void expect(std::string_view id) const noexcept {
+    if (live_) live_->expect(id);
+  }
   // Removes what is not newer than `version`.
   Applied remove(std::string_view id, std::uint64_t version);
   // The batch is complete: stores the position, bumps and wakes the words it touched.
@@ -83,6 +87,8 @@ class SegmentWriter {
   Applied load(std::string_view id, const RouteFields& route);
   Applied load_split(std::string_view id, const SplitFields& split);
   Applied load_fallback(std::uint64_t index, const RouteFields& route);
+  // `id` will be loaded soon: fetches the lines that this takes.
+  void expect_load(std::string_view id) const noexcept { building_->table.expect(id); }
   // Copies slots for at most `budget`; true when there is nothing left to copy. Only after
   // begin_copy. no_space if the new generation cannot hold them (it is discarded then).
   Result<bool> step_copy(std::chrono::nanoseconds budget);
@@ -436,8 +442,10 @@ Applied SegmentWriter<A>::load_split(std::string_view id, const SplitFields& spl
 template <class A>
 template <class Store>
 Applied SegmentWriter<A>::load_entry(std::string_view id, std::uint64_t version, Store&& store) {
-  const auto gone = building_->removed.find(std::string(id));
-  if (gone != building_->removed.end() && gone->second >= version) return Applied::not_newer;
+  if (!building_->removed.empty()) {  // as in nearly every load
+    const auto gone = building_->removed.find(std::string(id));
+    if (gone != building_->removed.end() && gone->second >= version) return Applied::not_newer;
+  }
   if (is_full_for(building_->table, id)) return Applied::full;
   return applied(store(building_->table));
 }

@@ -84,6 +84,8 @@ class TableWriter {
   std::uint64_t slot_of(std::string_view id) const noexcept {
     return find_in_table(readable(), PackedId<A>(id), home(id)).slot;
   }
+  // Fetches the lines that a put of `id` will look at first.
+  void expect(std::string_view id) const noexcept { prefetch_home(table_, home(id)); }
   // What the table says of `id`; state none if nothing.
   RouteFields find(std::string_view id) const noexcept;
   // The parts of `id`; parts() 0 if it is not split.

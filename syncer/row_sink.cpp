@@ -16,6 +16,8 @@ constexpr std::int64_t kReseedEveryNs =
 // that would fill the table beyond this waits for room to be made at once.
 constexpr double kCrowdedLoad = 0.92;
 
+constexpr std::size_t kRowsAhead = 8;  // whose lines are on their way while one is put
+
 constexpr std::string_view kWhyChain = "hashes into a probe chain that is full under two seeds";
 constexpr std::string_view kWhyNoMemory = "finds no memory for a larger table";
 
@@ -46,6 +48,20 @@ std::uint64_t fallback_count(const DirectoryLayout& layout) {
   return layout.fallback == Fallback::hash ? layout.hash_shards.size() : layout.buckets;
 }
 
+template <class Store>
+Applied RowSink::store_with_room(std::uint64_t tail_words, Store&& store) {
+  Applied applied = store();
+  if (applied == Applied::no_room &&
+      grew({1, tail_words + kRouteRecordWords, FallbackKind::none, 0})) {
+    applied = store();
+  }
+  if (applied == Applied::refused && boot_time_ns() >= next_reseed_ns_) {
+    next_reseed_ns_ = boot_time_ns() + kReseedEveryNs;
+    if (grew({})) applied = store();
+  }
+  return applied;
+}
+
 Status RowSink::apply(const Batch& batch) {
   growth_refused_ = {};
   if (batch.topology) {
@@ -54,7 +70,9 @@ Status RowSink::apply(const Batch& batch) {
   make_room(batch);
   apply_hash_list(batch.layout);
   std::vector<std::pair<const EntryRow*, RowPlace>> buckets;
-  for (const EntryRow& row : batch.rows) {
+  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+    if (i + kRowsAhead < batch.rows.size()) writer().expect(batch.rows[i + kRowsAhead].id);
+    const EntryRow& row = batch.rows[i];
     const RowPlace place = place_row(row.id, batch.layout);
     if (place.bucket) {
       buckets.emplace_back(&row, place);
@@ -99,19 +117,6 @@ void RowSink::apply_row(const EntryRow& row, const RowPlace& place) {
       quarantine_.put(row, kWhyNoMemory);
       break;
   }
-}
-
-Applied RowSink::store_with_room(std::uint64_t tail_words, const std::function<Applied()>& store) {
-  Applied applied = store();
-  if (applied == Applied::no_room &&
-      grew({1, tail_words + kRouteRecordWords, FallbackKind::none, 0})) {
-    applied = store();
-  }
-  if (applied == Applied::refused && boot_time_ns() >= next_reseed_ns_) {
-    next_reseed_ns_ = boot_time_ns() + kReseedEveryNs;
-    if (grew({})) applied = store();
-  }
-  return applied;
 }
 
 bool RowSink::has_room_for(const TableNeeds& needs) {

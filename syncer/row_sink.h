@@ -50,7 +50,8 @@ class RowSink {
   void apply_row(const EntryRow& row, const RowPlace& place);
   void apply_hash_list(const DirectoryLayout& layout);
   // Runs `store`, and again after room was made where there was none.
-  Applied store_with_room(std::uint64_t tail_words, const std::function<Applied()>& store);
+  template <class Store>
+  Applied store_with_room(std::uint64_t tail_words, Store&& store);
   bool has_room_for(const TableNeeds& needs);
   void make_room(const Batch& batch);
   // grow() unless it failed in this batch already.

@@ -1,6 +1,7 @@
 #include "syncer/table_fill.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -53,15 +54,15 @@ class SnapshotFill final : public TableFill {
 
   Result<bool> step(std::chrono::nanoseconds budget) override {
     return in_slices(budget, [this]() -> Result<bool> {
-      SnapshotRecord record;
-      while (!block_.next(record)) {
+      while (next_ahead_ == ahead_count_) {
+        if (look_ahead()) continue;
         const Result<bool> more = reader_->next_block(block_);
         if (!more.ok()) return more.status();
         if (*more) continue;
         if (Status s = reader_->finish(); !s.ok()) return s;
         return false;
       }
-      if (Status s = store(record); !s.ok()) return s;
+      if (Status s = store(ahead_[next_ahead_++]); !s.ok()) return s;
       ++done_;
       return true;
     });
@@ -69,6 +70,18 @@ class SnapshotFill final : public TableFill {
   IoStats io_stats() const override { return reader_->io_stats(); }
 
  private:
+  // The next records of the block, so that the lines they go to are on their way while others are
+  // stored. false: the block has no more.
+  bool look_ahead() {
+    next_ahead_ = 0;
+    ahead_count_ = 0;
+    while (ahead_count_ < ahead_.size() && block_.next(ahead_[ahead_count_])) {
+      sink_.writer().expect_load(ahead_[ahead_count_].id);
+      ++ahead_count_;
+    }
+    return ahead_count_ != 0;
+  }
+
   std::uint16_t index(std::uint32_t place) const {
     return place < shards_.size() ? shards_[place] : kNoShard;
   }
@@ -105,6 +118,9 @@ class SnapshotFill final : public TableFill {
   RowSink& sink_;
   std::vector<std::uint16_t> shards_;  // place in the snapshot → index in the segment
   BlockView block_;
+  std::array<SnapshotRecord, 32> ahead_;  // their ids lie in the block
+  std::size_t next_ahead_ = 0;
+  std::size_t ahead_count_ = 0;
 };
 
 // The shards that the directory names now, as far as `segment` knows.
