@@ -9,7 +9,7 @@ std::string_view to_string(Counter counter) noexcept {
                                                                          "vacant_slots",
                                                                          "quarantined",
                                                                          "withheld",
-                                                                         "refused_for_capacity",
+                                                                         "refused_for_room",
                                                                          "rows_applied",
                                                                          "rows_not_newer",
                                                                          "rows_removed",

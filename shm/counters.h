@@ -13,7 +13,7 @@ enum class Counter : std::uint8_t {
   vacant_slots,          // slots that may be used again
   quarantined,           // rows of the directory that could not be applied
   withheld,              // rows that the poison guard holds back
-  refused_for_capacity,  // quarantined rows that found the configured capacity reached
+  refused_for_room,  // quarantined rows that found no room: capacity reached, or no memory
   // Counters.
   rows_applied,    // routes stored
   rows_not_newer,  // rows ignored because the table had the same or a newer epoch

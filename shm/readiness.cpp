@@ -7,7 +7,7 @@ namespace {
 
 std::string_view why_not_ready(const FreshnessWords& words, std::int64_t now_ns) noexcept {
   if (words.serving == Serving::nothing) return "nothing was loaded yet";
-  if (words.full) return "the configured capacity is reached";
+  if (words.full) return "there is no room for all rows: the capacity is reached, or memory is lacking";
   if (words.last_sync_ns == kTimeUnknown) return "the age of the data is unknown";
   const std::int64_t age = now_ns - words.last_sync_ns;
   if (age > static_cast<std::int64_t>(words.max_snapshot_age_ns))
@@ -42,7 +42,7 @@ FreshnessWords load_freshness_words(const ControlBlock<StdAtomics>& control) noe
   words.max_snapshot_age_ns = control.max_snapshot_age_ns.load(kAcquire);  // pairs: freshness
   words.stale_after_ns = control.stale_after_ns.load(kAcquire);            // pairs: freshness
   words.superseded = root_superseded(control.root.load(kAcquire));         // pairs: root
-  words.full = control.counters[static_cast<std::size_t>(Counter::refused_for_capacity)].load(
+  words.full = control.counters[static_cast<std::size_t>(Counter::refused_for_room)].load(
                    kAcquire) != 0;  // pairs: counter
   return words;
 }

@@ -23,7 +23,7 @@ struct FreshnessWords {
   std::uint64_t max_snapshot_age_ns = 0;
   std::uint64_t stale_after_ns = 0;
   bool superseded = false;
-  bool full = false;  // rows were refused because the capacity is reached
+  bool full = false;  // rows of the directory find no room: capacity or memory
 };
 
 FreshnessWords load_freshness_words(const ControlBlock<StdAtomics>& control) noexcept;

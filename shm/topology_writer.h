@@ -65,6 +65,10 @@ class TopologyWriter {
       const ShardView view = word == 0 || word > writer.arena_words_
                                  ? ShardView{}
                                  : ShardView::parse(writer.plain_words().subspan(word - 1));
+      if (word != 0 && (!view || view.name().empty())) {
+        return Status(Code::corrupt, "shard index " + std::to_string(i) + " names arena word " +
+                                         std::to_string(word - 1) + ", where no shard's record is");
+      }
       writer.names_.emplace_back(view.name());
       if (view) writer.indexes_.emplace(std::string(view.name()), static_cast<std::uint16_t>(i));
     }

@@ -77,8 +77,10 @@ DaemonCommand parse_command_line(int argc, char** argv) {
       ->type_name("FILE");
   app.add_flag("--check-config", check_config,
                "Only say whether file and flags make sense; exit status 0 or 2");
-  app.add_flag("--rebuild", rebuild,
-               "Build the segment anew from the directory, whatever segment or snapshot there is");
+  app.add_flag(
+      "--rebuild", rebuild,
+      "Build the segment anew from the directory, whatever segment or snapshot there is. Asks no "
+      "approval: what the guard against accidents withholds is served");
   app.add_option("--accept-directory", accepted,
                  "Take over a name whose segment is another directory's. The id is the new "
                  "directory's")

@@ -16,6 +16,7 @@ namespace fingerpost {
 
 // Why a row waits for others to go.
 inline constexpr std::string_view kWhyFull = "finds the configured capacity reached";
+inline constexpr std::string_view kWhyNoMemory = "finds no memory for a larger table";
 
 class Quarantine {
  public:

@@ -19,7 +19,6 @@ constexpr double kCrowdedLoad = 0.92;
 constexpr std::size_t kRowsAhead = 8;  // whose lines are on their way while one is put
 
 constexpr std::string_view kWhyChain = "hashes into a probe chain that is full under two seeds";
-constexpr std::string_view kWhyNoMemory = "finds no memory for a larger table";
 
 std::uint64_t tail_words_of(std::string_view id) {
   return IdShape<StdAtomics>::tail_words(id.size());

@@ -211,6 +211,7 @@ Result<std::unique_ptr<Batch>> SqliteSource::read_changes(const Cursor& from,
                                                           std::uint64_t replay_from) {
   return read<std::unique_ptr<Batch>>([&](SqliteDb& db) {
     const SqliteTransaction transaction(db, SqliteTransaction::Kind::read);
+    check_is_directory(db);  // somebody may have dropped a table since
     auto batch = std::make_unique<Batch>();
     batch->layout = read_layout_row(db);
     batch->end = read_position(db);

@@ -145,7 +145,8 @@ void Syncer::store_state() {
   const std::uint64_t withheld = quarantine_.count_of(kWhyWithheld);
   writer.set(Counter::quarantined, quarantine_.rows().size() - withheld);
   writer.set(Counter::withheld, withheld + withheld_entries_);
-  writer.set(Counter::refused_for_capacity, quarantine_.count_of(kWhyFull));
+  writer.set(Counter::refused_for_room,
+             quarantine_.count_of(kWhyFull) + quarantine_.count_of(kWhyNoMemory));
 }
 
 void Syncer::synced() {
@@ -175,7 +176,9 @@ void Syncer::source_failed(const Status& status) {
   ++failures_;
   problem_ = status.message();
   freshness_.source = state_of(status.code());
-  log_.limited(Log::Level::warning, "source", "the source does not serve: " + status.message());
+  // Each kind of failure is a cause of its own: a graver one is not "more like this".
+  log_.limited(Log::Level::warning, "source " + std::string(to_string(status.code())),
+               "the source does not serve: " + status.message());
   if (segment_) {
     segment_->writer().add(Counter::sync_failures);
     store_last_error(segment_->writer().memory().control(), status.message());

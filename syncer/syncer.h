@@ -112,6 +112,9 @@ class Syncer {
   Status make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
                       std::unique_ptr<OwnedSegment>& out);
 
+  // One try, in a segment with topology_bytes_ for shards; no_space may have raised these.
+  Status begin_boot_once();
+  void want_more_topology(const SegmentPlan& plan);
   // Up to which version the guard lets changes through: what the directory says, or this host.
   std::uint64_t approved_version(const Batch& batch) const;
   std::uint64_t host_approved_version() const;
@@ -188,6 +191,7 @@ class Syncer {
   std::vector<std::string> rejected_snapshots_;  // since the start
   std::uint64_t approved_ = 0;                   // at the last replay of quarantined rows
   std::uint64_t record_words_ = 0;               // what the last fill found too small, doubled
+  std::uint64_t topology_bytes_ = 0;             // of the next segment; 0: the default
   bool topology_known_ = false;                  // read whole since the start
   bool behind_ = false;  // what was read last is not applied yet, and must be read again
   bool hinted_ = true;

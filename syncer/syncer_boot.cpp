@@ -134,6 +134,19 @@ Status Syncer::make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
 }
 
 Status Syncer::begin_boot() {
+  topology_bytes_ = std::max(topology_bytes_, options_.topology_bytes);
+  for (;;) {
+    const std::uint64_t tried = topology_bytes_;
+    Status status = begin_boot_once();
+    if (status.code() != Code::no_space || topology_bytes_ == tried) return status;
+  }
+}
+
+void Syncer::want_more_topology(const SegmentPlan& plan) {
+  topology_bytes_ = std::min(plan.topology_bytes * 2, kTopologyBytesMax);
+}
+
+Status Syncer::begin_boot_once() {
   bool begun = false;
   if (store_ && !rebuilding_) {
     if (Status s = begin_boot_from_snapshot(begun); !s.ok()) return s;
@@ -148,7 +161,7 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
       id ? store_->candidates(*id) : list_snapshots(store_->directory(), snapshot_name(path_));
   if (!listing.ok()) return listing.status();
   for (const SnapshotFault& fault : listing->faults) {
-    log_.limited(Log::Level::warning, "snapshot-fault",
+    log_.limited(Log::Level::warning, "snapshot-fault " + fault.path,
                  "snapshot left aside: " + fault.why.message());
   }
   for (const SnapshotInfo& info : listing->good) {
@@ -165,7 +178,7 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
     }
     auto reader = store_->read(info.path);
     if (!reader.ok()) continue;
-    if (Status s = make_segment(info.header.directory_id, options_.topology_bytes, next_); !s.ok())
+    if (Status s = make_segment(info.header.directory_id, topology_bytes_, next_); !s.ok())
       return s;
     auto& writer = next_->writer();
     if (Status s = writer.begin_load(needs_of(info, record_words_), draw_seed(),
@@ -178,8 +191,12 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
     next_sink_.emplace(*next_, next_quarantine_, [this] { alive(); });
     auto table = fill_from_snapshot(std::move(*reader), *next_sink_);
     if (!table.ok()) {
+      if (table.status().code() == Code::no_space) want_more_topology(next_->identity().plan);
       next_.reset();
-      return table.status();
+      if (table.status().code() == Code::no_space) return table.status();
+      rejected_snapshots_.push_back(info.path);
+      log_.warning("snapshot left aside: " + info.path + ": " + table.status().message());
+      continue;
     }
     fill_.emplace();
     fill_->purpose = FillPurpose::boot;
@@ -195,8 +212,7 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
 }
 
 Status Syncer::begin_boot_from_source() {
-  if (Status s = make_segment(layout_->directory_id, options_.topology_bytes, next_); !s.ok())
-    return s;
+  if (Status s = make_segment(layout_->directory_id, topology_bytes_, next_); !s.ok()) return s;
   // Nothing is known of what this host served before: later than any of that, in whichever history.
   const auto incarnation = static_cast<std::uint64_t>(unix_time_ns() / 1'000'000'000);
   const Status status = begin_read_fill(FillPurpose::boot, incarnation, false);

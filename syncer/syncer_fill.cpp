@@ -39,6 +39,7 @@ Status Syncer::begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, b
   if (Status s = target.writer().begin_load(needs, draw_seed(), incarnation, isolated); !s.ok())
     return s;
   if (Status s = target.writer().add_shards((*read)->topology()); !s.ok()) {
+    if (s.code() == Code::no_space) want_more_topology(target.identity().plan);
     target.writer().discard_generation();
     return s;
   }
@@ -115,7 +116,8 @@ void Syncer::begin_rebuild() {
   snapshot_.reset();
   segment_->writer().discard_generation();
   log_.info("building " + path_ + " anew from the directory");
-  Status status = make_segment(segment_->identity().directory_id, options_.topology_bytes, next_);
+  topology_bytes_ = std::max(topology_bytes_, segment_->identity().plan.topology_bytes);
+  Status status = make_segment(segment_->identity().directory_id, topology_bytes_, next_);
   if (status.ok()) status = begin_read_fill(FillPurpose::rebuild, next_incarnation(), false);
   if (status.ok()) return;
   next_.reset();

@@ -323,11 +323,13 @@ TEST_CASE("full shared memory: what there is can be updated, growth is refused b
   for (int i = 0; i < 3'000; ++i) REQUIRE(worker.resolve("t" + std::to_string(i)).found());
   CHECK(eventually([&] { return count_of(worker, Counter::quarantined) > 0; }));
   CHECK(worker.status().replay_from != 0);
+  CHECK(eventually([&] { return !worker.ready(); }));  // it answers for rows that it does not have
   host.sql("UPDATE shard_directory SET state = 'FROZEN' WHERE entry_id = 't2999'");
   CHECK(eventually([&] { return worker.resolve("t2999").state() == State::frozen; }));
   memory.make_room();
   CHECK(sees(worker, "more8999", "beta", 30s));
   CHECK(eventually([&] { return count_of(worker, Counter::quarantined) == 0; }, 30s));
+  CHECK(eventually([&] { return worker.ready(); }));
 }
 
 TEST_CASE("too little shared memory at the start is refused with what it needs and what there is") {
@@ -349,9 +351,10 @@ TEST_CASE("the capacity reached: said, not ready, and nobody who is in it is put
   const Reader worker = host.reader();
   CHECK(worker.ready());
   host.add_tenants(200, "beta", "late");
-  REQUIRE(eventually([&] { return count_of(worker, Counter::refused_for_capacity) == 200; }));
+  REQUIRE(eventually([&] { return count_of(worker, Counter::refused_for_room) == 200; }));
   CHECK_FALSE(worker.ready());
-  CHECK(worker.readiness().reason == "the configured capacity is reached");
+  CHECK(worker.readiness().reason ==
+        "there is no room for all rows: the capacity is reached, or memory is lacking");
   for (int i = 0; i < 2'000; ++i) REQUIRE(worker.resolve("t" + std::to_string(i)).found());
   // The same for a start from nothing: as many as there is room for, and it says so.
   host.stop();
@@ -361,7 +364,7 @@ TEST_CASE("the capacity reached: said, not ready, and nobody who is in it is put
   const Reader second = host.reader();
   CHECK_FALSE(second.ready());
   CHECK(count_of(second, Counter::entries) == 2'000);
-  CHECK(count_of(second, Counter::refused_for_capacity) == 200);
+  CHECK(count_of(second, Counter::refused_for_room) == 200);
   // And with more room.
   host.stop();
   host.serve({"--capacity", "4000"});
@@ -390,6 +393,34 @@ TEST_CASE("ever changing addresses fill the topology: a successor takes over, wo
   }
   CHECK(count_of(worker, Counter::supersedes) >= 1);
   CHECK(worker.undetermined_count() == 0);
+}
+
+TEST_CASE("as many shards as there may be are served from the start, and from a snapshot") {
+  DaemonHost host;
+  host.sql(
+      "INSERT INTO shard_topology (shard_id, primary_address) WITH RECURSIVE n(i) AS (SELECT 0 "
+      "UNION ALL SELECT i + 1 FROM n WHERE i < 65529) SELECT 'shard-' || i, 'db-' || i || "
+      "'.example.com:5432' FROM n");
+  host.sql("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('last', 'shard-65529')");
+  host.serve();
+  CHECK(host.reader().resolve("last").shard().primary() == "db-65529.example.com:5432");
+  host.stop();
+  fs::remove(host.segment_path());
+  fs::rename(host.directory_path(), host.file("away.db"));
+  host.start();
+  REQUIRE_MESSAGE(eventually([&] { return host.serving() == "snapshot"; }), host.log());
+  CHECK(host.reader().resolve("last").shard().primary() == "db-65529.example.com:5432");
+}
+
+TEST_CASE("a table dropped under a daemon is named, and what is served stays") {
+  DaemonHost host;
+  host.add_tenants(10);
+  host.serve();
+  const Reader worker = host.reader();
+  host.sql("PRAGMA foreign_keys = OFF; DROP TABLE shard_directory");
+  REQUIRE(source_is(worker, "refused"));
+  CHECK(host.logged("lacks shard_directory"));
+  CHECK(worker.resolve("t9").found());
 }
 
 TEST_CASE("many shards at once, more than the topology has room for, are served all the same") {

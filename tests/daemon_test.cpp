@@ -299,7 +299,8 @@ TEST_CASE("a storm of signals hurts nobody") {
   const Reader worker = host.reader();
   host.add_tenants(20'000, "beta", "more");
   for (int i = 0; i < 10'000; ++i) {
-    host.daemon().signal(std::array{SIGPIPE, SIGWINCH, SIGHUP}[static_cast<std::size_t>(i % 3)]);
+    host.daemon().signal(
+        std::array{SIGPIPE, SIGWINCH, SIGHUP, SIGUSR1, SIGUSR2}[static_cast<std::size_t>(i % 5)]);
     if (i % 100 == 0) std::this_thread::sleep_for(1ms);
   }
   CHECK(sees(worker, "more19999", "beta"));

@@ -306,6 +306,8 @@ TEST_CASE_FIXTURE(Fixture, "the layout, the counter and the history cannot be re
   CHECK(refused("UPDATE directory_layout SET epoch = 99", "set by triggers"));
   CHECK(refused("UPDATE directory_layout SET topology_epoch = 99", "set by triggers"));
   CHECK(refused("UPDATE directory_version SET version = version - 1", "only grows"));
+  CHECK(refused("UPDATE directory_version SET version = 9223372036854775807", "up to 2^62"));
+  CHECK(refused("UPDATE directory_layout SET replay_floor = 99999", "up to the version"));
   CHECK(refused("INSERT OR REPLACE INTO directory_version VALUES (1, 0)", "its one row already"));
   CHECK(refused("DELETE FROM directory_version", "keeps its one row"));
   CHECK(refused("DELETE FROM directory_history", "never pruned"));

@@ -23,9 +23,9 @@
 #include "tests/child_process.h"
 #include "tests/moving_directory.h"
 #include "tests/run_program.h"
+#include "tools/directory_import.h"
 #include "tools/directory_moves.h"
 #include "tools/directory_removals.h"
-#include "tools/directory_import.h"
 
 namespace fingerpost {
 namespace {
@@ -92,12 +92,13 @@ void run_mover(const MovingDirectory& made, Ring& ring, int mine) {
 Status import_one(Directory& directory, const std::string& id, const std::string& shard) {
   auto input =
       std::make_shared<std::istringstream>("entry_id,shard_id\n" + id + "," + shard + "\n");
-  const auto report = import_directory(directory,
-                                 [input](char* bytes, std::size_t size) -> Result<std::size_t> {
-                                   input->read(bytes, static_cast<std::streamsize>(size));
-                                   return static_cast<std::size_t>(input->gcount());
-                                 },
-                                 {});
+  const auto report =
+      import_directory(directory,
+                       [input](char* bytes, std::size_t size) -> Result<std::size_t> {
+                         input->read(bytes, static_cast<std::streamsize>(size));
+                         return static_cast<std::size_t>(input->gcount());
+                       },
+                       {});
   if (!report) return report.status();
   if (report->fault_count == 0) return {};
   return {Code::conflict, report->faults.front().message};

@@ -9,9 +9,9 @@
 #include "shm/hash.h"
 #include "tests/moving_directory.h"
 #include "tests/run_program.h"
+#include "tools/directory_import.h"
 #include "tools/directory_moves.h"
 #include "tools/directory_removals.h"
-#include "tools/directory_import.h"
 
 namespace fingerpost {
 namespace {
@@ -46,11 +46,11 @@ void pass_deadline(MovingDirectory& made, const std::string& id) {
 Result<ImportReport> import_text(Directory& directory, const std::string& text) {
   auto input = std::make_shared<std::istringstream>(text);
   return import_directory(directory,
-                    [input](char* bytes, std::size_t size) -> Result<std::size_t> {
-                      input->read(bytes, static_cast<std::streamsize>(size));
-                      return static_cast<std::size_t>(input->gcount());
-                    },
-                    {});
+                          [input](char* bytes, std::size_t size) -> Result<std::size_t> {
+                            input->read(bytes, static_cast<std::streamsize>(size));
+                            return static_cast<std::size_t>(input->gcount());
+                          },
+                          {});
 }
 
 // What an entry can be when a verb meets it.

@@ -412,9 +412,10 @@ TEST_CASE("a full segment says so and harms nobody who is in it") {
   host.serve();
   const Reader worker = host.reader();
   host.sql("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('one-too-many', 'alpha')");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::refused_for_capacity) == 1; }));
+  REQUIRE(host.turn_until([&] { return counter(worker, Counter::refused_for_room) == 1; }));
   CHECK_FALSE(worker.ready());
-  CHECK(worker.readiness().reason == "the configured capacity is reached");
+  CHECK(worker.readiness().reason ==
+        "there is no room for all rows: the capacity is reached, or memory is lacking");
   for (int i = 0; i < 100; ++i) CHECK(worker.resolve("t" + std::to_string(i)).found());
   host.sql("UPDATE shard_directory SET state = 'FROZEN' WHERE entry_id = 't5'");
   REQUIRE(host.turn_until([&] { return worker.resolve("t5").state() == State::frozen; }));

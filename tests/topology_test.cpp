@@ -291,3 +291,14 @@ TEST_CASE("readers and the next writer survive any bytes") {
   CHECK(sum > 0);
   CHECK(refused > 0);
 }
+
+TEST_CASE("an index that names no shard's record makes the topology unfit for adoption") {
+  Region region(64 * 1024);
+  Writer writer = Writer::initialise(region.data(), region.size);
+  REQUIRE(writer.publish({shard("s1"), shard("s2")}).ok());
+  auto* words = reinterpret_cast<std::uint64_t*>(region.data());
+  std::fill(words + region.size / 32, words + region.size / 8, 0);  // the arena, and no index
+  const auto next = Writer::adopt(region.data(), region.size);
+  REQUIRE(!next.ok());
+  CHECK(next.status().code() == Code::corrupt);
+}

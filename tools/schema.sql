@@ -164,8 +164,8 @@ CREATE TRIGGER directory_version_kept BEFORE DELETE ON directory_version BEGIN
 END;
 
 CREATE TRIGGER directory_version_grows BEFORE UPDATE ON directory_version
-WHEN NEW.version <= OLD.version OR NEW.id <> OLD.id BEGIN
-  SELECT RAISE(ABORT, 'directory_version only grows; triggers raise it for every change');
+WHEN NEW.version <= OLD.version OR NEW.version > 4611686018427387904 OR NEW.id <> OLD.id BEGIN
+  SELECT RAISE(ABORT, 'directory_version only grows, up to 2^62; triggers raise it for every change');
 END;
 
 CREATE TRIGGER directory_version_raised AFTER UPDATE ON directory_version
@@ -212,8 +212,8 @@ WHEN NEW.id IS NOT OLD.id OR NEW.directory_id IS NOT OLD.directory_id OR NEW.buc
 END;
 
 CREATE TRIGGER directory_layout_floor_grows BEFORE UPDATE OF replay_floor ON directory_layout
-WHEN NEW.replay_floor < OLD.replay_floor BEGIN
-  SELECT RAISE(ABORT, 'replay_floor only grows');
+WHEN NEW.replay_floor < OLD.replay_floor OR NEW.replay_floor > (SELECT version FROM directory_version) BEGIN
+  SELECT RAISE(ABORT, 'replay_floor only grows, up to the version');
 END;
 
 CREATE TRIGGER directory_layout_epoch_guard BEFORE UPDATE OF epoch, topology_epoch ON directory_layout
