@@ -113,6 +113,11 @@ class SegmentWriter {
   std::uint64_t incarnation() const { return incarnation_; }
   Position position() const;
   FallbackKind fallback_kind() const { return fallback_kind_; }
+  // The generation whose answers put() and the others change first: the live one, or one of another
+  // history that is being built.
+  const TableWriter<A>& changed_table() const {
+    return live_ && !(building_ && building_->isolated) ? *live_ : building_->table;
+  }
   // Whether a table with what is there and `extra` stays below the point where a rebuild is due.
   bool has_room(const TableNeeds& extra) const;
   bool rebuild_due() const;
@@ -291,8 +296,7 @@ Applied SegmentWriter<A>::put_split(std::string_view id, const SplitFields& spli
 template <class A>
 template <class Store>
 Applied SegmentWriter<A>::put_entry(std::string_view id, Store&& store) {
-  const bool to_building = building_ && (building_->isolated || !live_);
-  if (is_full_for(to_building ? building_->table : *live_, id)) return Applied::full;
+  if (is_full_for(changed_table(), id)) return Applied::full;
   const Applied result = put_everywhere(store);
   if (result == Applied::changed) {
     if (building_ && !building_->removed.empty()) building_->removed.erase(std::string(id));

@@ -17,4 +17,18 @@ std::string_view Batch::keep(std::string_view text) {
   return {at, text.size()};
 }
 
+EntryRow Batch::keep(EntryRow row) {
+  row.id = keep(row.id);
+  row.shard = keep(row.shard);
+  row.state = keep(row.state);
+  row.target = keep(row.target);
+  return row;
+}
+
+SplitRow Batch::keep(SplitRow split) {
+  split.id = keep(split.id);
+  for (EntryRow& part : split.parts) part = keep(part);
+  return split;
+}
+
 }  // namespace fingerpost

@@ -50,6 +50,16 @@ struct EntryRow {
   bool by_verb = false;  // the history row of this epoch names a verb of ours
 };
 
+// A tenant in parts, whole, as the directory had it at version `read_at`; unjudged.
+struct SplitRow {
+  std::string_view id;
+  std::uint64_t epoch = 0;  // of its row in directory_split
+  std::uint64_t read_at = 0;
+  // In order. They have no id, and one that the directory lacks has no shard either.
+  std::vector<EntryRow> parts;
+  std::vector<bool> held;  // parts that must stay as they are served; empty: none
+};
+
 struct Removal {
   std::string_view id;
   std::uint64_t version = 0;
@@ -71,11 +81,15 @@ class Batch {
   DirectoryLayout layout;      // always set
   std::optional<std::vector<ShardSpec>>
       topology;                // the whole of it, if any of it changed since the cursor
-  std::vector<EntryRow> rows;  // in epoch order
+  // In epoch order. Neither parts nor the own rows of split tenants, unless these are DELETED.
+  std::vector<EntryRow> rows;
+  std::vector<SplitRow> splits;  // tenants of which anything changed, the number of parts included
   std::vector<Removal> removals;
 
   // Copies `text` into memory that lives as long as this batch.
   std::string_view keep(std::string_view text);
+  EntryRow keep(EntryRow row);
+  SplitRow keep(SplitRow split);
 
  private:
   static constexpr std::size_t kChunkBytes = 256 * 1024;

@@ -21,8 +21,6 @@
 
 namespace fingerpost {
 
-inline constexpr std::string_view kWhyWithheld = "is withheld by the poison guard";
-
 // The end of every message about what is withheld.
 std::string how_to_approve(std::uint64_t version);
 

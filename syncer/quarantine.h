@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@
 
 namespace fingerpost {
 
+// Why a row waits for an approval.
+inline constexpr std::string_view kWhyWithheld = "is withheld by the poison guard";
 // Why a row waits for others to go.
 inline constexpr std::string_view kWhyFull = "finds the configured capacity reached";
 inline constexpr std::string_view kWhyNoMemory = "finds no memory for a larger table";
@@ -28,9 +31,12 @@ class Quarantine {
     std::string shard;  // these three of a row only
     std::string state;
     std::string target;
+    std::shared_ptr<Batch> split;  // of a split tenant: holds it, alone
   };
 
   void put(const EntryRow& row, std::string_view why);
+  // `version`: of the oldest of its parts that could not be applied.
+  void put(const SplitRow& split, std::uint64_t version, std::string_view why);
   void put(const Removal& removal, std::string_view why);
   void release(std::string_view id);
   void clear() { rows_.clear(); }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "syncer/split_route.h"
+
 namespace fingerpost {
 namespace {
 
@@ -31,13 +33,22 @@ Result<bool> Reconcile::step(std::chrono::nanoseconds budget) {
   }
   const auto until = std::chrono::steady_clock::now() + budget;
   EntryRow row;
+  SplitRow split;
   do {
     for (int i = 0; i < kStepsPerLook; ++i) {
-      if (!read_to_end_) {
+      if (!rows_compared_) {
         const Result<bool> more = read_->next(row);
         if (!more.ok()) return more.status();
         if (*more) {
           compare(row);
+        } else {
+          rows_compared_ = true;
+        }
+      } else if (!read_to_end_) {
+        const Result<bool> more = read_->next_split(split);
+        if (!more.ok()) return more.status();
+        if (*more) {
+          compare(split);
         } else {
           read_to_end_ = true;
         }
@@ -65,27 +76,45 @@ void Reconcile::compare(const EntryRow& row) {
       served = table.find(row.id);
     }
   }
-  if (served.state != State::none && served.epoch > read_->end().version) return;  // changed since
+  const std::uint64_t order =
+      served.state == State::split ? table.find_split(row.id).read_at() : served.epoch;
+  if (served.state != State::none && order > read_->end().version) return;  // changed since
   const RowRoute routed = route_row(row, place.bucket.has_value(), segment_.writer().topology());
   if (!routed.why_not.empty() || served == routed.route || quarantine_.holds(row.id)) return;
   ++differences_;
-  if (served.state != State::none && served.epoch >= row.epoch) {
+  if (served.state != State::none && order >= row.epoch) {
     needs_reload_ = true;
     return;
   }
-  EntryRow kept = row;
-  kept.id = repair_.keep(row.id);
-  kept.shard = repair_.keep(row.shard);
-  kept.state = repair_.keep(row.state);
-  kept.target = repair_.keep(row.target);
-  repair_.rows.push_back(kept);
+  repair_.rows.push_back(repair_.keep(row));
+}
+
+void Reconcile::compare(const SplitRow& split) {
+  const auto& table = segment_.writer().table();
+  const EntryParts served(table, split.id);
+  if (served.count() != 0) seen_[table.slot_of(split.id)] = true;
+  if (served.order() > read_->end().version) return;  // changed since
+  const SplitRoute routed = route_split(split, segment_.writer().topology(), served);
+  if (!routed.why_not.empty() || quarantine_.holds(split.id)) return;
+  SplitFields there = fields_of(table.find_split(split.id));
+  there.read_at = split.read_at;
+  if (there == *routed.split) return;
+  ++differences_;
+  // A reading at the same version would differ in nothing, were versions what they say.
+  if (served.order() == split.read_at) {
+    needs_reload_ = true;
+  } else {
+    repair_.splits.push_back(repair_.keep(split));
+  }
 }
 
 void Reconcile::look_for_extra(std::uint64_t slot) {
   if (seen_[slot]) return;
-  segment_.writer().table().visit_slot(slot, [&](std::string_view id, const RouteFields& route) {
-    if (route.epoch > read_->end().version || quarantine_.holds(id))
+  segment_.writer().table().visit_slot(slot, [&](std::string_view id, const RouteFields&) {
+    if (EntryParts(segment_.writer().table(), id).order() > read_->end().version ||
+        quarantine_.holds(id)) {
       return;  // came since, or waits to go
+    }
     ++differences_;
     repair_.removals.push_back({repair_.keep(id), read_->end().version, false});
   });

@@ -35,6 +35,7 @@ class Reconcile {
 
  private:
   void compare(const EntryRow& row);
+  void compare(const SplitRow& split);
   void look_for_extra(std::uint64_t slot);
 
   std::unique_ptr<FullRead> read_;
@@ -42,6 +43,7 @@ class Reconcile {
   const Quarantine& quarantine_;
   std::uint64_t generation_;
   std::vector<bool> seen_;  // slots whose entry the directory has
+  bool rows_compared_ = false;
   bool read_to_end_ = false;
   std::uint64_t next_slot_ = 0;
   std::uint64_t differences_ = 0;

@@ -15,7 +15,7 @@ std::uint16_t index_of(std::string_view name, const Topology& topology) {
 RowPlace place_row(std::string_view entry_id, const DirectoryLayout& layout) {
   if (const auto why = why_not_entry_id(entry_id)) return {std::nullopt, *why};
   if (entry_id.starts_with(kPartPrefix))
-    return {std::nullopt, "is a part, which this build does not serve"};
+    return {std::nullopt, "is a part, which is nothing without its tenant"};
   const auto bucket = bucket_of_entry_id(entry_id);
   if (!bucket) return {};
   if (*bucket >= layout.buckets) return {std::nullopt, "is a bucket beyond the directory's"};

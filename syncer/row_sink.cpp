@@ -1,5 +1,6 @@
 #include "syncer/row_sink.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -22,6 +23,39 @@ constexpr std::string_view kWhyChain = "hashes into a probe chain that is full u
 
 std::uint64_t tail_words_of(std::string_view id) {
   return IdShape<StdAtomics>::tail_words(id.size());
+}
+
+std::uint64_t words_of(const SplitRow& split) {
+  return tail_words_of(split.id) + split_record_words(split.parts.size());
+}
+
+// no_space · conflict: another seed is needed
+Status why_not_loaded(Applied applied, std::string_view id) {
+  if (applied == Applied::no_room) {
+    return {Code::no_space,
+            "the generation under construction is too small for '" + std::string(id) + "'"};
+  }
+  if (applied == Applied::refused) {
+    return {Code::conflict,
+            "'" + std::string(id) + "' hashes into a probe chain that is full under this seed"};
+  }
+  return {};
+}
+
+// Empty where it was stored, or something newer is there.
+std::string_view why_not_stored(Applied applied) {
+  switch (applied) {
+    case Applied::changed:
+    case Applied::not_newer:
+      break;
+    case Applied::full:
+      return kWhyFull;
+    case Applied::refused:
+      return kWhyChain;
+    case Applied::no_room:
+      return kWhyNoMemory;
+  }
+  return {};
 }
 
 }  // namespace
@@ -48,10 +82,9 @@ std::uint64_t fallback_count(const DirectoryLayout& layout) {
 }
 
 template <class Store>
-Applied RowSink::store_with_room(std::uint64_t tail_words, Store&& store) {
+Applied RowSink::store_with_room(std::uint64_t record_words, Store&& store) {
   Applied applied = store();
-  if (applied == Applied::no_room &&
-      grew({1, tail_words + kRouteRecordWords, FallbackKind::none, 0})) {
+  if (applied == Applied::no_room && grew({1, record_words, FallbackKind::none, 0})) {
     applied = store();
   }
   if (applied == Applied::refused && boot_time_ns() >= next_reseed_ns_) {
@@ -68,6 +101,7 @@ Status RowSink::apply(const Batch& batch) {
   }
   make_room(batch);
   apply_hash_list(batch.layout);
+  for (const SplitRow& split : batch.splits) apply_split(split);
   std::vector<std::pair<const EntryRow*, RowPlace>> buckets;
   for (std::size_t i = 0; i < batch.rows.size(); ++i) {
     if (i + kRowsAhead < batch.rows.size()) writer().expect(batch.rows[i + kRowsAhead].id);
@@ -97,24 +131,32 @@ void RowSink::apply_row(const EntryRow& row, const RowPlace& place) {
     quarantine_.put(row, routed.why_not);
     return;
   }
-  const Applied applied = store_with_room(tail_words_of(row.id), [&] {
+  const Applied applied = store_with_room(tail_words_of(row.id) + kRouteRecordWords, [&] {
     return place.bucket ? writer().put_fallback(*place.bucket, routed.route)
                         : writer().put(row.id, routed.route);
   });
-  switch (applied) {
-    case Applied::changed:
-    case Applied::not_newer:
-      quarantine_.release(row.id);
-      break;
-    case Applied::full:
-      quarantine_.put(row, kWhyFull);
-      break;
-    case Applied::refused:
-      quarantine_.put(row, kWhyChain);
-      break;
-    case Applied::no_room:
-      quarantine_.put(row, kWhyNoMemory);
-      break;
+  if (const std::string_view why = why_not_stored(applied); !why.empty()) {
+    quarantine_.put(row, why);
+  } else {
+    quarantine_.release(row.id);
+  }
+}
+
+void RowSink::apply_split(const SplitRow& split) {
+  const EntryParts served(writer().changed_table(), split.id);
+  const SplitRoute routed = route_split(split, writer().topology(), served);
+  const bool is_held = std::count(split.held.begin(), split.held.end(), true) != 0;
+  if (routed.why_not.empty()) {
+    quarantine_.release(split.id);
+  } else {
+    quarantine_.put(split, routed.missed,
+                    is_held ? kWhyWithheld : std::string_view(routed.why_not));
+  }
+  if (!routed.split) return;
+  const Applied applied =
+      store_with_room(words_of(split), [&] { return writer().put_split(split.id, *routed.split); });
+  if (const std::string_view why = why_not_stored(applied); !why.empty()) {
+    quarantine_.put(split, split.epoch, why);
   }
 }
 
@@ -126,14 +168,21 @@ bool RowSink::has_room_for(const TableNeeds& needs) {
 }
 
 void RowSink::make_room(const Batch& batch) {
-  if (!writer().has_table() || batch.rows.empty()) return;
+  if (!writer().has_table() || (batch.rows.empty() && batch.splits.empty())) return;
   TableNeeds needs;
-  needs.entries = batch.rows.size();
+  needs.entries = batch.rows.size() + batch.splits.size();
+  std::uint64_t split_words = 0;  // each change of a split takes a record of its own
+  for (const SplitRow& split : batch.splits) split_words += words_of(split);
+  needs.record_words = split_words;
   for (const EntryRow& row : batch.rows)
     needs.record_words += tail_words_of(row.id) + kRouteRecordWords;
   if (has_room_for(needs)) return;
   // Most rows of a batch change what is there; only the others need slots.
   needs = {};
+  needs.record_words = split_words;
+  for (const SplitRow& split : batch.splits) {
+    needs.entries += writer().table().find(split.id).state == State::none;
+  }
   for (const EntryRow& row : batch.rows) {
     if (!row.target.empty()) needs.record_words += kRouteRecordWords;
     if (writer().table().find(row.id).state != State::none) continue;
@@ -178,7 +227,7 @@ void RowSink::apply_hash_list(const DirectoryLayout& layout) {
     const RowRoute routed = route_row(row, true, writer().topology());
     if (!routed.why_not.empty()) continue;  // unknown until the topology has it
     if (writer().readable_table().fallback(i) == routed.route) continue;
-    store_with_room(0, [&] { return writer().put_fallback(i, routed.route); });
+    store_with_room(kRouteRecordWords, [&] { return writer().put_fallback(i, routed.route); });
   }
 }
 
@@ -202,21 +251,19 @@ Status RowSink::load(const EntryRow& row, const DirectoryLayout& layout) {
   }
   const Applied applied = place.bucket ? writer().load_fallback(*place.bucket, routed.route)
                                        : writer().load(row.id, routed.route);
-  switch (applied) {
-    case Applied::changed:
-    case Applied::not_newer:
-      return {};
-    case Applied::full:
-      quarantine_.put(row, kWhyFull);
-      return {};
-    case Applied::no_room:
-      return {Code::no_space,
-              "the generation under construction is too small for '" + std::string(row.id) + "'"};
-    case Applied::refused:
-      break;
+  if (applied == Applied::full) quarantine_.put(row, kWhyFull);
+  return why_not_loaded(applied, row.id);
+}
+
+Status RowSink::load(const SplitRow& split) {
+  const SplitRoute routed = route_split(split, writer().topology(), EntryParts(RouteFields{}));
+  if (!routed.split) {
+    quarantine_.put(split, routed.missed, routed.why_not);
+    return {};
   }
-  return {Code::conflict,
-          "'" + std::string(row.id) + "' hashes into a probe chain that is full under this seed"};
+  const Applied applied = writer().load_split(split.id, *routed.split);
+  if (applied == Applied::full) quarantine_.put(split, split.epoch, kWhyFull);
+  return why_not_loaded(applied, split.id);
 }
 
 }  // namespace fingerpost

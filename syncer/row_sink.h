@@ -12,6 +12,7 @@
 #include "syncer/batch.h"
 #include "syncer/quarantine.h"
 #include "syncer/row_route.h"
+#include "syncer/split_route.h"
 
 namespace fingerpost {
 
@@ -34,6 +35,7 @@ class RowSink {
 
   // One row of a whole read or a snapshot into the generation under construction.
   Status load(const EntryRow& row, const DirectoryLayout& layout);
+  Status load(const SplitRow& split);
 
   // The fixed list of a hash directory into the generation under construction.
   void load_hash_list(const DirectoryLayout& layout);
@@ -48,10 +50,12 @@ class RowSink {
 
  private:
   void apply_row(const EntryRow& row, const RowPlace& place);
+  void apply_split(const SplitRow& split);
   void apply_hash_list(const DirectoryLayout& layout);
-  // Runs `store`, and again after room was made where there was none.
+  // Runs `store`, and again after room was made where there was none. `record_words`: what it may
+  // take of the records.
   template <class Store>
-  Applied store_with_room(std::uint64_t tail_words, Store&& store);
+  Applied store_with_room(std::uint64_t record_words, Store&& store);
   bool has_room_for(const TableNeeds& needs);
   void make_room(const Batch& batch);
   // grow() unless it failed in this batch already.

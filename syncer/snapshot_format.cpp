@@ -187,8 +187,27 @@ RecordCheck check_record(const std::byte* at, std::size_t left,
   if (left < kSnapshotRecordHeadBytes) return {0, "ends within its head"};
   const auto kind = static_cast<RecordKind>(at[0]);
   const std::size_t id_bytes = load<std::uint16_t>(at + 2);
-  if (id_bytes > left - kSnapshotRecordHeadBytes) return {0, "is longer than its block"};
+  const auto names_nothing = [shard_count](std::uint32_t shard) {
+    return shard >= shard_count && shard != kNoSnapshotShard;
+  };
+  std::size_t bytes = kSnapshotRecordHeadBytes + id_bytes;
+  if (bytes > left) return {0, "is longer than its block"};
   switch (kind) {
+    case RecordKind::split: {
+      if (id_bytes == 0 || id_bytes > kIdBytesMax) return {0, "has an impossible id length"};
+      const auto parts = load<std::uint32_t>(at + 4);
+      if (parts < 2 || parts > kPartsMax) return {0, "has an impossible number of parts"};
+      const std::byte* part = at + bytes + sizeof(std::uint64_t);
+      bytes += sizeof(std::uint64_t) + parts * kSnapshotPartBytes;
+      if (bytes > left) return {0, "is longer than its block"};
+      for (std::uint32_t k = 0; k < parts; ++k, part += kSnapshotPartBytes) {
+        if (names_nothing(load<std::uint32_t>(part + 1)) ||
+            names_nothing(load<std::uint32_t>(part + 5))) {
+          return {0, "names a shard that the topology lacks"};
+        }
+      }
+      return {bytes, nullptr};
+    }
     case RecordKind::entry:
     case RecordKind::tombstone:
       if (id_bytes == 0 || id_bytes > kSnapshotIdBytesMax)
@@ -200,13 +219,10 @@ RecordCheck check_record(const std::byte* at, std::size_t left,
     default:
       return {0, "is of an unknown kind"};
   }
-  const auto shard = load<std::uint32_t>(at + 4);
-  const auto target = load<std::uint32_t>(at + 8);
-  if ((shard >= shard_count && shard != kNoSnapshotShard) ||
-      (target >= shard_count && target != kNoSnapshotShard)) {
+  if (names_nothing(load<std::uint32_t>(at + 4)) || names_nothing(load<std::uint32_t>(at + 8))) {
     return {0, "names a shard that the topology lacks"};
   }
-  return {kSnapshotRecordHeadBytes + id_bytes, nullptr};
+  return {bytes, nullptr};
 }
 
 }  // namespace
@@ -239,6 +255,7 @@ std::uint64_t encode_header(const SnapshotHeader& header, std::span<std::byte> o
   store(at + 80, header.meta_bytes);
   store(at + 88, header.entries);
   store(at + 96, header.tombstones);
+  store(at + 104, header.parts);
   const std::uint64_t digest = content_digest(out.first(kHeaderDigestAt));
   store(at + kHeaderDigestAt, digest);
   return digest;
@@ -252,15 +269,18 @@ Result<SnapshotHeader> decode_header(std::span<const std::byte> bytes, std::uint
   bytes = bytes.first(kSnapshotHeaderBytes);
   const std::byte* at = bytes.data();
   if (!starts_with(at, kHeaderMagic)) return damaged("does not begin as a snapshot does");
-  if (const auto format = load<std::uint32_t>(at + 8); format != kSnapshotFormat) {
-    return Status{Code::other_layout, fmt::format("is of format {}, this build reads format {}",
-                                                  format, kSnapshotFormat)};
+  if (const auto format = load<std::uint32_t>(at + 8);
+      format < kSnapshotFormatMin || format > kSnapshotFormat) {
+    return Status{Code::other_layout,
+                  fmt::format("is of format {}, this build reads formats {} to {}", format,
+                              kSnapshotFormatMin, kSnapshotFormat)};
   }
   digest = load<std::uint64_t>(at + kHeaderDigestAt);
   if (const auto found = content_digest(bytes.first(kHeaderDigestAt)); found != digest) {
     return damaged(fmt::format("header digest is {:016x}, its bytes give {:016x}", digest, found));
   }
   SnapshotHeader header;
+  header.format = load<std::uint32_t>(at + 8);
   std::memcpy(header.directory_id.data(), at + 16, header.directory_id.size());
   header.incarnation = load<std::uint64_t>(at + 32);
   header.cursor.version = load<std::uint64_t>(at + 40);
@@ -271,6 +291,7 @@ Result<SnapshotHeader> decode_header(std::span<const std::byte> bytes, std::uint
   header.meta_bytes = load<std::uint64_t>(at + 80);
   header.entries = load<std::uint64_t>(at + 88);
   header.tombstones = load<std::uint64_t>(at + 96);
+  header.parts = load<std::uint64_t>(at + 104);
   if (header.blocks_bytes > kSnapshotBlocksBytesMax || header.meta_bytes < kDigestBytes ||
       header.meta_bytes > kSnapshotMetaBytesMax) {
     return damaged(fmt::format("header claims {} bytes of blocks and {} of meta",
@@ -281,6 +302,10 @@ Result<SnapshotHeader> decode_header(std::span<const std::byte> bytes, std::uint
   if (header.entries > records_max || header.tombstones > records_max - header.entries) {
     return damaged(fmt::format("header claims {} entries and {} tombstones in {} bytes of blocks",
                                header.entries, header.tombstones, header.blocks_bytes));
+  }
+  if (header.parts > header.blocks_bytes / kSnapshotPartBytes) {
+    return damaged(fmt::format("header claims {} parts in {} bytes of blocks", header.parts,
+                               header.blocks_bytes));
   }
   return header;
 }
@@ -368,12 +393,16 @@ bool BlockBuilder::append(const SnapshotRecord& record) noexcept {
   const bool is_bucket = record.kind == RecordKind::bucket;
   const std::size_t id_bytes = is_bucket ? sizeof record.bucket : record.id.size();
   assert(id_bytes >= 1 && id_bytes <= kSnapshotIdBytesMax);
-  if (block_.size() - used_ < kSnapshotRecordHeadBytes + id_bytes) return false;
+  const bool is_split = record.kind == RecordKind::split;
+  const std::size_t bytes =
+      kSnapshotRecordHeadBytes + id_bytes +
+      (is_split ? sizeof record.read_at + record.parts.size() * kSnapshotPartBytes : 0);
+  if (block_.size() - used_ < bytes) return false;
   std::byte* at = block_.data() + used_;
   at[0] = static_cast<std::byte>(record.kind);
   at[1] = static_cast<std::byte>(record.state);
   store(at + 2, static_cast<std::uint16_t>(id_bytes));
-  store(at + 4, record.shard);
+  store(at + 4, is_split ? static_cast<std::uint32_t>(record.parts.size()) : record.shard);
   store(at + 8, record.target);
   store(at + 12, record.epoch);
   if (is_bucket) {
@@ -381,7 +410,19 @@ bool BlockBuilder::append(const SnapshotRecord& record) noexcept {
   } else {
     std::memcpy(at + kSnapshotRecordHeadBytes, record.id.data(), id_bytes);
   }
-  used_ += kSnapshotRecordHeadBytes + id_bytes;
+  if (is_split) {
+    std::byte* part = at + kSnapshotRecordHeadBytes + id_bytes;
+    store(part, record.read_at);
+    part += sizeof record.read_at;
+    for (const SnapshotPart& one : record.parts) {
+      part[0] = static_cast<std::byte>(one.state);
+      store(part + 1, one.shard);
+      store(part + 5, one.target);
+      store(part + 9, one.epoch);
+      part += kSnapshotPartBytes;
+    }
+  }
+  used_ += bytes;
   ++records_;
   return true;
 }
@@ -428,6 +469,9 @@ Result<BlockView> decode_block(std::span<const std::byte> block, std::uint64_t o
     const RecordCheck check = check_record(begin + at, used - at, shard_count);
     if (check.fault != nullptr) return where(fmt::format("record {} {}", records, check.fault));
     if (static_cast<RecordKind>(begin[at]) == RecordKind::tombstone) ++view.tombstones_;
+    if (static_cast<RecordKind>(begin[at]) == RecordKind::split) {
+      view.parts_ += load<std::uint32_t>(begin + at + 4);
+    }
     at += check.bytes;
   }
   if (records != view.records_) {
@@ -454,6 +498,19 @@ bool BlockView::next(SnapshotRecord& record) noexcept {
     record.id = {reinterpret_cast<const char*>(id), id_bytes};
   }
   at_ = id + id_bytes;
+  record.read_at = 0;
+  record.parts.clear();
+  if (record.kind == RecordKind::split) {
+    record.parts.resize(record.shard);
+    record.shard = kNoSnapshotShard;
+    record.read_at = load<std::uint64_t>(at_);
+    at_ += sizeof record.read_at;
+    for (SnapshotPart& part : record.parts) {
+      part = {static_cast<std::uint8_t>(at_[0]), load<std::uint32_t>(at_ + 1),
+              load<std::uint32_t>(at_ + 5), load<std::uint64_t>(at_ + 9)};
+      at_ += kSnapshotPartBytes;
+    }
+  }
   return true;
 }
 

@@ -1,5 +1,5 @@
-// The snapshot file, format 1. Every byte is covered by a digest (XXH3-64), every number is
-// little-endian.
+// The snapshot file, format 2; format 1, which has no split tenants, is read as well. Every byte is
+// covered by a digest (XXH3-64), every number is little-endian.
 //
 //   header    4,096 bytes   who it is of, at which version, and how long every part is
 //   blocks    1 MiB each    records; the last block ends where its records end
@@ -10,13 +10,15 @@
 // version ·
 //           48 u64 nonce · 56 u64 replay_from · 64 i64 last successful sync (unix ns) · 72 u64
 //           bytes of all blocks · 80 u64 bytes of meta · 88 u64 entries · 96 u64 tombstones · 104
-//           zeros · 4,088 digest
+//           u64 parts of all split tenants · 112 zeros · 4,088 digest
 // block     0 digest of the rest · 8 u32 magic · 12 u32 used bytes, this head included · 16 u64
 // ordinal ·
 //           24 u32 records · 28 u32 zero · 32 records, then zeros to the end of the block
 // record    0 u8 kind · 1 u8 state · 2 u16 id bytes · 4 u32 shard · 8 u32 target · 12 u64 epoch ·
 // 20 id.
-//           A bucket's id is its number as u32; a tombstone's epoch is the version of the removal
+//           A bucket's id is its number as u32; a tombstone's epoch is the version of the removal.
+//           A split tenant has its number of parts as shard, no target, and behind its id: u64 read
+//           at · of each part 0 u8 state · 1 u32 shard · 5 u32 target · 9 u64 epoch
 // trailer   0 digest of the rest · 8 magic · 16 u64 bytes of all blocks · 24 u64 entries · 32 u64
 // tombstones ·
 //           40 u64 chain · 48 u64 version · 56 zeros
@@ -24,7 +26,8 @@
 //           XXH3-64(chain, d)
 //
 // A snapshot of a live table is its scan plus the tail of what was applied meanwhile: of several
-// records of one id the one with the highest epoch holds, whatever their order. Version and totals
+// records of one id the one with the highest epoch (of a split: read at) holds, whatever their
+// order. Version and totals
 // are known at the end only, so the header is written last; it counts only together with the
 // trailer.
 //
@@ -43,11 +46,13 @@
 
 namespace fingerpost {
 
-inline constexpr std::uint32_t kSnapshotFormat = 1;
+inline constexpr std::uint32_t kSnapshotFormat = 2;
+inline constexpr std::uint32_t kSnapshotFormatMin = 1;
 inline constexpr std::size_t kSnapshotHeaderBytes = 4'096;  // a page, so that blocks begin on one
 inline constexpr std::size_t kSnapshotBlockBytes = 1 << 20;
 inline constexpr std::size_t kSnapshotBlockHeadBytes = 32;
 inline constexpr std::size_t kSnapshotRecordHeadBytes = 20;
+inline constexpr std::size_t kSnapshotPartBytes = 17;
 inline constexpr std::size_t kSnapshotTrailerBytes = 64;
 inline constexpr std::uint64_t kSnapshotMetaBytesMax =
     256 << 20;  // some 1,300 shards with every field full
@@ -56,6 +61,7 @@ inline constexpr std::size_t kSnapshotIdBytesMax = 10 + kIdBytesMax;  // "part:1
 inline constexpr std::uint32_t kNoSnapshotShard = 0xFFFF'FFFF;
 
 struct SnapshotHeader {
+  std::uint32_t format = kSnapshotFormat;
   DirectoryId directory_id{};
   std::uint64_t incarnation = 0;
   Cursor cursor;
@@ -65,6 +71,7 @@ struct SnapshotHeader {
   std::uint64_t meta_bytes = 0;
   std::uint64_t entries = 0;  // entry and bucket records; an id may be among them more than once
   std::uint64_t tombstones = 0;
+  std::uint64_t parts = 0;  // of all records of split tenants
 
   std::uint64_t blocks() const {
     return (blocks_bytes + kSnapshotBlockBytes - 1) / kSnapshotBlockBytes;
@@ -81,7 +88,16 @@ struct SnapshotMeta {
   std::vector<ShardSpec> topology;
 };
 
-enum class RecordKind : std::uint8_t { entry = 1, bucket = 2, tombstone = 3 };
+enum class RecordKind : std::uint8_t { entry = 1, bucket = 2, tombstone = 3, split = 4 };
+
+struct SnapshotPart {
+  std::uint8_t state = 0;
+  std::uint32_t shard = kNoSnapshotShard;
+  std::uint32_t target = kNoSnapshotShard;
+  std::uint64_t epoch = 0;
+
+  bool operator==(const SnapshotPart&) const = default;
+};
 
 struct SnapshotRecord {
   RecordKind kind = RecordKind::entry;
@@ -91,6 +107,8 @@ struct SnapshotRecord {
   std::uint64_t epoch = 0;  // of a tombstone: the version of the removal
   std::string_view id;      // empty for a bucket
   std::uint32_t bucket = 0;
+  std::uint64_t read_at = 0;        // these two of a split tenant only
+  std::vector<SnapshotPart> parts;  // 2 to kPartsMax
 };
 
 // Folds a part's digest into the digest over all of them.
@@ -138,6 +156,7 @@ class BlockView {
   BlockView() = default;
   std::uint32_t records() const { return records_; }
   std::uint32_t tombstones() const { return tombstones_; }  // of those
+  std::uint64_t parts() const { return parts_; }            // of those of split tenants
   bool next(SnapshotRecord& record) noexcept;
 
  private:
@@ -145,6 +164,7 @@ class BlockView {
   const std::byte* at_ = nullptr;
   std::uint32_t records_ = 0;
   std::uint32_t tombstones_ = 0;
+  std::uint64_t parts_ = 0;
   std::uint32_t left_ = 0;
 };
 

@@ -114,6 +114,7 @@ Result<bool> SnapshotReader::next_block(BlockView& block) {
   chain_ = chain_digest(chain_, leading_digest(bytes));
   entries_ += block.records() - block.tombstones();
   tombstones_ += block.tombstones();
+  parts_ += block.parts();
   return true;
 }
 
@@ -128,6 +129,10 @@ Status SnapshotReader::finish() {
         {Code::corrupt, fmt::format("holds {} entries and {} tombstones, its header says "
                                     "{} and {}",
                                     entries_, tombstones_, header.entries, header.tombstones)});
+  }
+  if (parts_ != header.parts) {
+    return fault({Code::corrupt, fmt::format("holds {} parts of split tenants, its header says {}",
+                                             parts_, header.parts)});
   }
   const std::uint64_t chain = chain_digest(chain_digest(chain_, meta_digest_), header_digest_);
   if (Status status = check_trailer(trailer_, header, chain); !status.ok()) return fault(status);

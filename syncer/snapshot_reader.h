@@ -73,6 +73,7 @@ class SnapshotReader {
   std::uint64_t chain_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t tombstones_ = 0;
+  std::uint64_t parts_ = 0;
   std::vector<Arrived> window_;  // block n waits for its turn at n mod depth
   IoBuffer current_;
 };

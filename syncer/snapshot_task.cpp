@@ -40,6 +40,18 @@ std::vector<ShardSpec> SnapshotTask::topology() const {
 }
 
 Status SnapshotTask::append_entry(std::string_view id, const RouteFields& route) {
+  if (route.state == State::split) {
+    const SplitView<StdAtomics> split = segment_.writer().table().find_split(id);
+    SnapshotRecord record{
+        RecordKind::split, 0, kNoSnapshotShard, kNoSnapshotShard, split.epoch(), id, 0,
+        split.read_at(),   {}};
+    for (unsigned k = 0; k < split.parts(); ++k) {
+      const RouteFields part = split.part(k);
+      record.parts.push_back({static_cast<std::uint8_t>(part.state), place(part.shard),
+                              place(part.target), part.epoch});
+    }
+    return writer_->append(record);
+  }
   return writer_->append_entry(id, static_cast<std::uint8_t>(route.state), place(route.shard),
                                place(route.target), route.epoch);
 }
@@ -65,6 +77,11 @@ Status SnapshotTask::note(const Batch& batch) {
       status = append_entry(row.id, route);
     }
     if (!status.ok()) return status;
+  }
+  for (const SplitRow& split : batch.splits) {
+    const RouteFields route = table.find(split.id);
+    if (route.state == State::none) continue;
+    if (Status s = append_entry(split.id, route); !s.ok()) return s;
   }
   for (const Removal& removal : batch.removals) {
     if (Status s = writer_->append_tombstone(removal.id, removal.version); !s.ok()) return s;

@@ -35,6 +35,7 @@ class SnapshotTask {
       : segment_(segment), writer_(std::move(writer)), generation_(segment.writer().generation()) {}
 
   Status append_bucket(std::uint64_t index);
+  // What the table says of an entry now, be it split or not.
   Status append_entry(std::string_view id, const RouteFields& route);
   // Where a shard stands in the snapshot's topology; a shard that is first named here is added.
   std::uint32_t place(std::uint16_t shard);

@@ -75,16 +75,17 @@ Status SnapshotWriter::open_file() {
 
 Status SnapshotWriter::append_entry(std::string_view id, std::uint8_t state, std::uint32_t shard,
                                     std::uint32_t target, std::uint64_t epoch) {
-  return append({RecordKind::entry, state, shard, target, epoch, id, 0});
+  return append({RecordKind::entry, state, shard, target, epoch, id, 0, 0, {}});
 }
 
 Status SnapshotWriter::append_bucket(std::uint32_t bucket, std::uint8_t state, std::uint32_t shard,
                                      std::uint32_t target, std::uint64_t epoch) {
-  return append({RecordKind::bucket, state, shard, target, epoch, {}, bucket});
+  return append({RecordKind::bucket, state, shard, target, epoch, {}, bucket, 0, {}});
 }
 
 Status SnapshotWriter::append_tombstone(std::string_view id, std::uint64_t version) {
-  return append({RecordKind::tombstone, 0, kNoSnapshotShard, kNoSnapshotShard, version, id, 0});
+  return append(
+      {RecordKind::tombstone, 0, kNoSnapshotShard, kNoSnapshotShard, version, id, 0, 0, {}});
 }
 
 Status SnapshotWriter::append(const SnapshotRecord& record) {
@@ -103,9 +104,16 @@ Status SnapshotWriter::append(const SnapshotRecord& record) {
     builder_ = BlockBuilder({block_.get(), kSnapshotBlockBytes});
     builder_.append(record);
   }
-  for (const std::uint32_t shard : {record.shard, record.target}) {
+  const auto name_shard = [this](std::uint32_t shard) {
     if (shard != kNoSnapshotShard) shards_named_ = std::max(shards_named_, shard + 1);
+  };
+  name_shard(record.shard);
+  name_shard(record.target);
+  for (const SnapshotPart& part : record.parts) {
+    name_shard(part.shard);
+    name_shard(part.target);
   }
+  header_.parts += record.parts.size();
   ++(record.kind == RecordKind::tombstone ? header_.tombstones : header_.entries);
   return {};
 }

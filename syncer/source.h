@@ -20,16 +20,21 @@ class FullRead {
   const Cursor& end() const { return end_; }
   const DirectoryLayout& layout() const { return layout_; }
   const std::vector<ShardSpec>& topology() const { return topology_; }
-  std::uint64_t row_count() const { return row_count_; }
+  std::uint64_t row_count() const { return row_count_; }  // about so many entries will be in the table
+  std::uint64_t part_count() const { return part_count_; }  // of all split tenants
 
-  // The next row into `row` (views valid until the next call). false: no more. Rows come in no promised order.
+  // The next row into `row` (views valid until the next call). false: no more. Rows come in no promised order;
+  // neither parts nor the own rows of split tenants are among them, unless these are DELETED.
   virtual Result<bool> next(EntryRow& row) = 0;
+  // After the last row, the next split tenant that is not DELETED into `split`. As above.
+  virtual Result<bool> next_split(SplitRow& split) = 0;
 
  protected:
   Cursor end_;
   DirectoryLayout layout_;
   std::vector<ShardSpec> topology_;
   std::uint64_t row_count_ = 0;
+  std::uint64_t part_count_ = 0;
 };
 
 class Source {

@@ -68,8 +68,8 @@ void check_is_directory(SqliteDb& db) {
       "SELECT group_concat(name, ', ') FROM (SELECT column1 AS name FROM (VALUES "
       "('shard_directory'), "
       "('directory_version'), ('directory_layout'), ('shard_topology'), ('directory_history'), "
-      "('directory_removed'))) WHERE name NOT IN (SELECT name FROM sqlite_schema WHERE type = "
-      "'table')";
+      "('directory_removed'), ('directory_split'))) WHERE name NOT IN (SELECT name FROM "
+      "sqlite_schema WHERE type = 'table')";
   SqliteStatement missing = db.prepare(kMissing);
   if (missing.step() && !missing.is_null(0)) {
     refuse(db, fmt::format("is no fingerpost directory: it lacks {} (`fingerpost init` makes one)",

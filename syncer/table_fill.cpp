@@ -30,9 +30,15 @@ class ReadFill final : public TableFill {
 
   Result<bool> step(std::chrono::nanoseconds budget) override {
     return in_slices(budget, [this]() -> Result<bool> {
-      const Result<bool> more = read_.next(row_);
-      if (!more.ok() || !*more) return more;
-      if (Status s = sink_.load(row_, read_.layout()); !s.ok()) return s;
+      const Result<bool> more = rows_done_ ? read_.next_split(split_) : read_.next(row_);
+      if (!more.ok()) return more;
+      if (!*more) {
+        if (rows_done_) return false;
+        rows_done_ = true;
+        return true;
+      }
+      Status s = rows_done_ ? sink_.load(split_) : sink_.load(row_, read_.layout());
+      if (!s.ok()) return s;
       ++done_;
       return true;
     });
@@ -42,6 +48,8 @@ class ReadFill final : public TableFill {
   FullRead& read_;
   RowSink& sink_;
   EntryRow row_;
+  SplitRow split_;
+  bool rows_done_ = false;
 };
 
 class SnapshotFill final : public TableFill {
@@ -86,21 +94,30 @@ class SnapshotFill final : public TableFill {
     return place < shards_.size() ? shards_[place] : kNoShard;
   }
 
+  // Of a record or of a part in one.
+  template <class Stored>
+  RouteFields route_of(const Stored& stored) const {
+    return {static_cast<State>(stored.state), index(stored.shard), index(stored.target),
+            stored.epoch};
+  }
+
   Status store(const SnapshotRecord& record) {
     auto& writer = sink_.writer();
     if (record.kind == RecordKind::tombstone) {
       writer.remove(record.id, record.epoch);
       return {};
     }
-    const RouteFields route{static_cast<State>(record.state), index(record.shard),
-                            index(record.target), record.epoch};
+    const RouteFields route = route_of(record);
     const bool is_bucket = record.kind == RecordKind::bucket;
     if (is_bucket ? record.bucket >= writer.next_table().geometry().fallback_count
                   : why_not_tenant_id(record.id).has_value()) {
       return {Code::corrupt, reader_->info().path + " holds an entry that no directory can have"};
     }
-    switch (is_bucket ? writer.load_fallback(record.bucket, route)
-                      : writer.load(record.id, route)) {
+    SplitFields split{record.epoch, record.read_at, {}};
+    for (const SnapshotPart& part : record.parts) split.parts.push_back(route_of(part));
+    switch (is_bucket             ? writer.load_fallback(record.bucket, route)
+            : split.parts.empty() ? writer.load(record.id, route)
+                                  : writer.load_split(record.id, split)) {
       case Applied::changed:
       case Applied::not_newer:
         return {};
@@ -159,10 +176,11 @@ class SegmentFill final : public TableFill {
         return Status(Code::conflict, from_.path() + " switched generations while it was copied");
       }
       Applied worst = Applied::changed;
-      from_.writer().table().visit_slot(
-          done_++, [&](std::string_view id, const RouteFields& route) {
-            worst = std::max(worst, to_.writer().load(id, moved(route)));
-          });
+      from_.writer().table().visit_slot(done_++, [&](std::string_view id,
+                                                     const RouteFields& route) {
+        worst = std::max(worst, route.state == State::split ? to_.writer().load_split(id, moved(id))
+                                                            : to_.writer().load(id, moved(route)));
+      });
       if (worst > Applied::not_newer) {
         return Status(Code::no_space,
                       "the successor of " + from_.path() + " cannot hold its entries");
@@ -176,6 +194,11 @@ class SegmentFill final : public TableFill {
     route.shard = index(route.shard);
     route.target = index(route.target);
     return route;
+  }
+  SplitFields moved(std::string_view id) {
+    SplitFields split = fields_of(from_.writer().table().find_split(id));
+    for (RouteFields& part : split.parts) part = moved(part);
+    return split;
   }
   std::uint16_t index(std::uint16_t old) {
     if (old >= shards_.size()) return kNoShard;
@@ -197,6 +220,11 @@ class SegmentFill final : public TableFill {
   Status carried_;
 };
 
+// Words for split tenants of so many parts in all, of which each has two at least.
+std::uint64_t split_words_for(std::uint64_t parts) {
+  return parts * kPartWords + parts / 2 * kSplitHeadWords;
+}
+
 // Words for ids of that many bytes in all, if they are about equally long.
 std::uint64_t tail_words_for(std::uint64_t ids, std::uint64_t id_bytes) {
   const std::uint64_t average = ids == 0 ? 0 : id_bytes / ids;
@@ -206,15 +234,18 @@ std::uint64_t tail_words_for(std::uint64_t ids, std::uint64_t id_bytes) {
 }  // namespace
 
 TableNeeds needs_of(const FullRead& read, std::uint64_t record_words) {
-  return {read.row_count(), record_words, to_kind(read.layout().fallback),
-          fallback_count(read.layout())};
+  return {read.row_count(), record_words + split_words_for(read.part_count()),
+          to_kind(read.layout().fallback), fallback_count(read.layout())};
 }
 
 TableNeeds needs_of(const SnapshotInfo& snapshot, std::uint64_t record_words) {
   const SnapshotHeader& header = snapshot.header;
   const std::uint64_t heads = (header.entries + header.tombstones) * kSnapshotRecordHeadBytes;
-  const std::uint64_t id_bytes = header.blocks_bytes > heads ? header.blocks_bytes - heads : 0;
-  return {header.entries, std::max(record_words, tail_words_for(header.entries, id_bytes)),
+  const std::uint64_t others = heads + header.parts * kSnapshotPartBytes;
+  const std::uint64_t id_bytes = header.blocks_bytes > others ? header.blocks_bytes - others : 0;
+  return {header.entries,
+          std::max(record_words, tail_words_for(header.entries, id_bytes)) +
+              split_words_for(header.parts),
           to_kind(snapshot.meta.layout.fallback), fallback_count(snapshot.meta.layout)};
 }
 

@@ -161,27 +161,34 @@ inline Scenario split_and_merge(const Town& town) {
   return s;
 }
 
-// The record in both halves, and changes of it that a copy and an older reading meet.
+// The record in both halves: copied, and met there by younger ones and by older readings, among
+// them one of more parts, and rows from before and after a split.
 inline Scenario split_in_two_generations(const Town& town) {
-  Scenario s = town.scenario("splits through a growth and a reload that newer ones overtake");
-  s.ids = {parts_of(town.ann), object_of(town.dan, "o1"), parts_of(town.cat)};
+  Scenario s = town.scenario("splits through a growth, and a reload that newer changes overtake");
+  s.ids = {parts_of(town.ann),    object_of(town.dan, "o1"), parts_of(town.cat),
+           parts_of(town.moving), parts_of(town.long_ann),   parts_of(town.gone)};
   const SplitFields old{3, 3, {active(1, 2), active(2, 3)}};
   const SplitFields younger{5, 5, {active(1, 2), active(3, 5)}};
-  const SplitFields read{6, 6, {active(1, 2), active(3, 5)}};
+  const SplitFields read{6, 6, {active(1, 2), active(3, 5), active(1, 6), active(3, 6)}};
   const SplitFields last{7, 7, {active(1, 2), active(0, 7)}};
-  s.before.overrides.erase(town.ann);
-  s.before.splits = {{town.ann, old}, {town.cat, old}};
+  for (const std::string& id : {town.ann, town.moving, town.long_ann}) s.before.overrides.erase(id);
+  s.before.splits = {{town.ann, old}, {town.cat, old}, {town.moving, old}, {town.long_ann, old}};
   s.before.position = {1, 3, 77, 0};
   Truth loaded = s.before;
-  loaded.splits = {{town.ann, read}, {town.dan, read}};
   loaded.overrides.erase(town.dan);
+  loaded.overrides[town.gone] = active(1, 5);
+  loaded.splits = {{town.ann, read}, {town.dan, read}, {town.moving, old}, {town.long_ann, read}};
   Phase begin = phase_of(Phase::Kind::begin_load, 3);
   begin.needs = {20, 64, FallbackKind::buckets, 2};
   Phase load = phase_of(Phase::Kind::load);
   load.rows = rows_of(loaded);
+  Rows meanwhile =
+      split_rows({{town.ann, last}, {town.gone, {3, 7, {active(2, 3), active(1, 3)}}}});
+  meanwhile.overrides = {{town.dan, active(2, 7)}};
+  meanwhile.removals = {{town.long_ann, 7}};
   Phase turn = phase_of(Phase::Kind::switch_over);
   turn.becomes = loaded;
-  turn.becomes->apply(split_rows({{town.ann, last}}));
+  turn.becomes->apply(meanwhile);
   turn.becomes->position = {1, 7, 1'007, 0};
   s.phases = {phase_of(Phase::Kind::begin_copy, 2),
               batch(split_rows({{town.ann, younger}}), 5),
@@ -189,7 +196,7 @@ inline Scenario split_in_two_generations(const Town& town) {
               batch(remove_rows({{town.cat, 6}}), 6),
               phase_of(Phase::Kind::switch_over),
               begin,
-              batch(split_rows({{town.ann, last}}), 7),
+              batch(meanwhile, 7),
               load,
               turn};
   return s;

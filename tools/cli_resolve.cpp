@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "shm/tenant_id.h"
 #include "tools/cli_explain.h"
@@ -15,11 +16,13 @@ namespace {
 
 constexpr const char* kExample =
     "fingerpost resolve orders acme\n"
+    "  fingerpost resolve orders acme --object invoice-4711\n"
     "  fingerpost tenant list --json | jq -r .id | fingerpost resolve orders - --json\n"
     "  fingerpost resolve orders acme --explain --directory sqlite:orders.db\n"
     "\n"
     "Columns: id, status, shard, primary, state, target, epoch, source. Only the first two where "
     "there is no route.\n"
+    "A split tenant has no shard of its own: --object shows the part that an object belongs to.\n"
     "With --explain, lines (with --json a second object) say which rule and row answered, and what "
     "would without the\n"
     "tenant's own entry; with a directory at hand, what its row is now, since when and by whom.\n"
@@ -98,6 +101,8 @@ void print_route(const Context& context, const std::string& id, const Route& rou
     const auto why = why_not_tenant_id(id);
     report_error(context, {Code::refused, fmt::format("tenant id {} {}", in_quotes(id),
                                                       why.value_or("is refused"))});
+  } else if (route.answer() == Answer::split) {
+    std::cout << fmt::format("{}\tsplit\t{} parts\n", id, route.parts());
   } else if (route.state() == State::none) {
     std::cout << fmt::format("{}\t{}\n", id, text_of(route.answer()));
   } else {
@@ -108,15 +113,21 @@ void print_route(const Context& context, const std::string& id, const Route& rou
   }
 }
 
-void resolve_one(Context& context, const Reader& reader, const std::string& id, bool explained) {
-  const Route route = reader.resolve(id);
+struct Asked {
+  std::optional<std::string> object;
+  bool explained = false;
+};
+
+void resolve_one(Context& context, const Reader& reader, const std::string& id,
+                 const Asked& asked) {
+  const Route route = asked.object ? reader.resolve(id, *asked.object) : reader.resolve(id);
   if (context.json) {
     print_route_json(reader, id, route);
   } else {
     print_route(context, id, route);
   }
   context.answer(exit_status_of(route.answer()));
-  if (!explained || route.answer() == Answer::refused) return;
+  if (!asked.explained || route.answer() == Answer::refused) return;
   const Status status = print_explanation(context, reader, id);
   if (status.ok()) return;
   report_error(context, status);
@@ -124,15 +135,13 @@ void resolve_one(Context& context, const Reader& reader, const std::string& id, 
 }
 
 Status resolve_all(Context& context, const std::string& name, const std::vector<std::string>& ids,
-                   bool explained) {
+                   const Asked& asked) {
   const Result<Reader> reader = Reader::open(name);
   if (!reader) return reader.status();
   if (ids.size() == 1 && ids.front() == "-") {
-    for (std::string id; std::getline(std::cin, id);) {
-      resolve_one(context, *reader, id, explained);
-    }
+    for (std::string id; std::getline(std::cin, id);) resolve_one(context, *reader, id, asked);
   } else {
-    for (const std::string& id : ids) resolve_one(context, *reader, id, explained);
+    for (const std::string& id : ids) resolve_one(context, *reader, id, asked);
   }
   const Readiness readiness = reader->readiness();
   if (!context.json && !readiness.reason.empty()) {
@@ -147,7 +156,7 @@ void register_resolve_verb(CLI::App& app, Context& context) {
   struct Flags {
     std::string name;
     std::vector<std::string> ids;
-    bool explained = false;
+    Asked asked;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = add_segment_verb(app, "resolve", "Ask a segment, as a worker does", kExample,
@@ -155,14 +164,15 @@ void register_resolve_verb(CLI::App& app, Context& context) {
   verb->add_option("ID", flags->ids,
                    "The tenants; - alone reads them from standard input, one a line")
       ->required();
-  verb->add_flag("--explain", flags->explained,
+  verb->add_option("--object", flags->asked.object,
+                   "Of a split tenant, the part that this object belongs to; others ignore it");
+  verb->add_flag("--explain", flags->asked.explained,
                  "Say why: rule, row, version, age, and what it would be without the override");
   verb->add_option("--directory", context.directory_url,
                    "With --explain: look there too (else $FINGERPOST_DIRECTORY, if set)")
       ->type_name("URL");
   verb->callback([flags, &context] {
-    run_verb(context,
-             [&] { return resolve_all(context, flags->name, flags->ids, flags->explained); });
+    run_verb(context, [&] { return resolve_all(context, flags->name, flags->ids, flags->asked); });
   });
 }
 

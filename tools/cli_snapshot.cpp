@@ -23,7 +23,7 @@ std::string time_text(std::int64_t unix_ns) {
 nlohmann::json json_of(const SnapshotInfo& info) {
   const SnapshotHeader& header = info.header;
   return {{"path", info.path},
-          {"format", kSnapshotFormat},
+          {"format", header.format},
           {"directory_id", to_string(header.directory_id)},
           {"incarnation", header.incarnation},
           {"version", header.cursor.version},
@@ -134,6 +134,7 @@ void register_list(CLI::App& snapshot, Context& context) {
 
 struct RecordCounts {
   std::uint64_t overrides = 0;
+  std::uint64_t splits = 0;
   std::uint64_t buckets = 0;
   std::uint64_t tombstones = 0;
 };
@@ -148,6 +149,9 @@ Status read_to_end(SnapshotReader& reader, RecordCounts& counts) {
       switch (record.kind) {
         case RecordKind::entry:
           ++counts.overrides;
+          break;
+        case RecordKind::split:
+          ++counts.splits;
           break;
         case RecordKind::bucket:
           ++counts.buckets;
@@ -167,6 +171,7 @@ void print_inspected_json(const SnapshotInfo& info, const RecordCounts& counts, 
   object["shards"] = nlohmann::json::array();
   for (const ShardSpec& spec : info.meta.topology) object["shards"].push_back(json_of(spec));
   object["records"] = {{"overrides", counts.overrides},
+                       {"splits", counts.splits},
                        {"buckets", counts.buckets},
                        {"tombstones", counts.tombstones}};
   object["io"] = json_of(io);
@@ -182,7 +187,7 @@ void print_inspected(const SnapshotInfo& info, const RecordCounts& counts, const
   };
   const SnapshotHeader& header = info.header;
   const DirectoryLayout& layout = info.meta.layout;
-  line("path", fmt::format("{} (format {})", info.path, kSnapshotFormat));
+  line("path", fmt::format("{} (format {})", info.path, header.format));
   line("state", status.ok() ? "good" : "not good: " + status.message());
   line("directory", to_string(header.directory_id));
   line("version", fmt::format("{} (incarnation {}, nonce {})", header.cursor.version,
@@ -192,7 +197,8 @@ void print_inspected(const SnapshotInfo& info, const RecordCounts& counts, const
   line("last sync", synced.empty() ? "unknown" : synced);
   line("bytes",
        fmt::format("{} in {} blocks", grouped(header.file_bytes()), grouped(header.blocks())));
-  line("records", fmt::format("{} overrides, {} buckets, {} tombstones", grouped(counts.overrides),
+  line("records", fmt::format("{} overrides, {} split tenants, {} buckets, {} tombstones",
+                              grouped(counts.overrides), grouped(counts.splits),
                               grouped(counts.buckets), grouped(counts.tombstones)));
   line("fallback", layout.fallback == Fallback::buckets ? grouped(layout.buckets) + " buckets"
                    : layout.fallback == Fallback::hash

@@ -77,6 +77,7 @@ class Comparison {
     compare_shards();
     if (Status s = scan_segment(); !s.ok()) return s;
     if (Status s = compare_rows(); !s.ok()) return s;
+    if (Status s = compare_splits(); !s.ok()) return s;
     compare_hash_list();
     report_words_of_no_row();
     if (Status s = report_entries_of_no_row(); !s.ok()) return s;
@@ -156,6 +157,46 @@ class Comparison {
     }
   }
 
+  Status compare_splits() {
+    SplitRow split;
+    for (;;) {
+      const Result<bool> more = read_->next_split(split);
+      if (!more) return more.status();
+      if (!*more) return {};
+      compare_split(split);
+    }
+  }
+
+  void compare_split(const SplitRow& split) {
+    note_row_of(split.id);
+    std::vector<Route> routes(kPartsMax);
+    routes.resize(reader_.resolve_all(split.id, routes));
+    if (routes.size() != split.parts.size() || routes[0].source() != RouteSource::part) {
+      const auto parts = [](std::size_t count) {
+        return fmt::format("split into {} parts", count);
+      };
+      add(DifferenceKind::entry, split.id, parts(split.parts.size()),
+          routes[0].source() == RouteSource::part ? parts(routes.size()) : served_text(routes[0]));
+      return;
+    }
+    for (std::size_t k = 0; k < routes.size(); ++k) {
+      const EntryRow& part = split.parts[k];
+      if (same(part, routes[k])) continue;
+      add(DifferenceKind::entry, fmt::format("{}{}:{}", kPartPrefix, k, split.id), row_text(part),
+          served_text(routes[k]), why_not_served(part));
+    }
+  }
+
+  // Counts an entry of the directory, and notes that the segment's is not there without a row.
+  void note_row_of(std::string_view id) {
+    ++report_.entries;
+    const std::uint64_t key = key_of(id);
+    const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
+    if (found != keys_.end() && *found == key) {
+      matched_[static_cast<std::size_t>(found - keys_.begin())] = true;
+    }
+  }
+
   void compare_bucket(const EntryRow& row, std::uint32_t bucket) {
     ++report_.fallback_words;
     std::optional<Route> served;
@@ -171,12 +212,7 @@ class Comparison {
 
   // By the very lookup that workers do.
   void compare_entry(const EntryRow& row, std::string_view why_not) {
-    ++report_.entries;
-    const std::uint64_t key = key_of(row.id);
-    const auto found = std::lower_bound(keys_.begin(), keys_.end(), key);
-    if (found != keys_.end() && *found == key) {
-      matched_[static_cast<std::size_t>(found - keys_.begin())] = true;
-    }
+    note_row_of(row.id);
     const Route route = reader_.resolve(row.id);
     const bool has_own = route.source() == RouteSource::override_entry;
     if (has_own && same(row, route)) return;
@@ -282,6 +318,7 @@ class Comparison {
   void dismiss(const Batch& batch) {
     std::unordered_set<std::string_view> changed;
     for (const EntryRow& row : batch.rows) changed.insert(row.id);
+    for (const SplitRow& split : batch.splits) changed.insert(split.id);
     for (const Removal& removal : batch.removals) changed.insert(removal.id);
     const bool hash_changed = batch.layout.epoch != read_->layout().epoch;
     report_.changed_meanwhile =
@@ -292,9 +329,15 @@ class Comparison {
             case DifferenceKind::hash:
               return hash_changed || batch.topology.has_value();
             default:
-              return changed.contains(difference.id);
+              return changed.contains(tenant_of(difference.id));
           }
         });
+  }
+
+  // Of a part's id its tenant, else the id itself.
+  static std::string_view tenant_of(std::string_view id) {
+    const auto part = part_of_entry_id(id);
+    return part ? part->tenant : id;
   }
 
   // Of a fallback word's id: what follows the colon.
