@@ -318,6 +318,46 @@ TEST_CASE_FIXTURE(Host, "check finds a served directory equal, also while it is 
   writer.join();
 }
 
+TEST_CASE_FIXTURE(Host, "a split tenant shows its parts to resolve and to check") {
+  make_and_serve();
+  const std::uint64_t version = change_version({"tenant", "split", "tenant-0", "--parts", "4"});
+  sql("UPDATE shard_directory SET shard_id = 's2' WHERE entry_id = 'part:1:tenant-0'");
+  wait_for(version + 1);
+  const Ran whole = fingerpost({"resolve", "orders", "tenant-0"});
+  CHECK(whole.status == 1);
+  CHECK(whole.out == "tenant-0\tsplit\t4 parts\n");
+  const auto split = lines_of(fingerpost({"resolve", "orders", "tenant-0", "--json"}).out)[0];
+  CHECK(split["status"] == "split");
+  CHECK(split["parts"] == 4);
+  CHECK(split["shard"].is_null());
+  CHECK(split["state"].is_null());
+  CHECK(split["writable"] == false);
+  for (int i = 0; i < 8; ++i) {
+    const std::string object = "object-" + std::to_string(i);
+    const Ran ran = fingerpost({"resolve", "orders", "tenant-0", "--object", object, "--json"});
+    CHECK(ran.status == 0);
+    const auto part = lines_of(ran.out)[0];
+    CHECK(part["status"] == "found");
+    CHECK(part["source"] == "part");
+    CHECK(part["parts"] == 4);
+    CHECK(part["shard"] == (placement_hash(object) % 4 == 1 ? "s2" : "s1"));
+  }
+  const auto plain =
+      lines_of(fingerpost({"resolve", "orders", "tenant-1", "--object", "o", "--json"}).out)[0];
+  CHECK(plain["source"] == "override");
+  CHECK(plain["parts"].is_null());
+  CHECK(check().status == 0);
+  stop();
+  CHECK(check().status == 0);
+  sql("UPDATE shard_directory SET state = 'FROZEN' WHERE entry_id = 'part:2:tenant-0'");
+  const Ran part = check("100ms");
+  CHECK(part.status == 1);
+  CHECK(part.out.find("entry 'part:2:tenant-0': directory s1 FROZEN") != std::string::npos);
+  sql("UPDATE shard_directory SET state = 'ACTIVE' WHERE entry_id = 'part:2:tenant-0'");
+  sql("UPDATE directory_split SET parts = 8 WHERE entry_id = 'tenant-0'");
+  CHECK(check("100ms").out.find("split into 8 parts") != std::string::npos);
+}
+
 TEST_CASE_FIXTURE(Host, "check names what differs once the syncer has stopped") {
   make_and_serve();
   stop();
