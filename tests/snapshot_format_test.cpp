@@ -97,11 +97,61 @@ TEST_CASE("any flipped bit of a header is noticed") {
 
 TEST_CASE("a format of the future is named as such") {
   Bytes bytes = encoded(sample_header());
-  poke(bytes, 8, std::uint32_t{2});
+  poke(bytes, 8, std::uint32_t{3});
   const auto header = decoded(bytes);
   REQUIRE_FALSE(header.ok());
   CHECK(header.status().code() == Code::other_layout);
-  CHECK(header.status().message() == "is of format 2, this build reads format 1");
+  CHECK(header.status().message() == "is of format 3, this build reads formats 1 to 2");
+}
+
+TEST_CASE("the format before split tenants is read, and says what it is") {
+  Bytes bytes = encoded(sample_header());
+  poke(bytes, 8, std::uint32_t{1});
+  poke(bytes, 4'088, content_digest(std::span(bytes).first(4'088)));
+  const auto header = decoded(bytes);
+  REQUIRE(header.ok());
+  CHECK(header->format == 1);
+  CHECK(header->parts == 0);
+}
+
+TEST_CASE(
+    "a split tenant of any number of parts comes back whole, and no other number is believed") {
+  const std::string id(kIdBytesMax, 'x');
+  for (const std::size_t parts : {std::size_t{2}, std::size_t{kPartsMax}}) {
+    Bytes block(kSnapshotBlockBytes);
+    BlockBuilder builder(block);
+    SnapshotRecord record{RecordKind::split,
+                          0,
+                          kNoSnapshotShard,
+                          kNoSnapshotShard,
+                          9,
+                          id,
+                          0,
+                          11,
+                          std::vector<SnapshotPart>(parts, {1, 2, kNoSnapshotShard, 7})};
+    record.parts.back() = {3, 0, 2, 1ULL << 60};
+    REQUIRE(builder.append(record));
+    Bytes bytes(block.size());
+    const auto sealed = builder.seal(0, true);
+    bytes.assign(sealed.begin(), sealed.end());
+    auto view = decode_block(bytes, 0, 3);
+    REQUIRE(view.ok());
+    CHECK(view->parts() == parts);
+    SnapshotRecord found;
+    REQUIRE(view->next(found));
+    CHECK(found.parts == record.parts);
+    CHECK(found.read_at == 11);
+    CHECK(found.epoch == 9);
+    CHECK(found.id == id);
+    CHECK(code_of(decode_block(bytes, 0, 2)) == Code::corrupt);
+    for (const std::uint32_t wrong : {0U, 1U, static_cast<std::uint32_t>(parts) + 1, 1'025U, ~0U}) {
+      CAPTURE(wrong);
+      Bytes bad = bytes;
+      poke(bad, kSnapshotBlockHeadBytes + 4, wrong);
+      poke(bad, 0, content_digest(std::span(bad).subspan(8)));
+      CHECK(code_of(decode_block(bad, 0, 3)) == Code::corrupt);
+    }
+  }
 }
 
 TEST_CASE("lengths and counts that no file can have are refused before anybody follows them") {
@@ -192,6 +242,7 @@ TEST_CASE("a block gives back its records, and only at its own place") {
     REQUIRE(found.id == wanted.id);
     REQUIRE(found.epoch == wanted.epoch);
     REQUIRE(found.bucket == wanted.bucket);
+    REQUIRE(found.parts == wanted.parts);
   }
   CHECK(number == records);
   CHECK(code_of(decode_block(full, 2, 3)) == Code::corrupt);
@@ -233,6 +284,7 @@ TEST_CASE("a block with a fitting digest and senseless records is refused, never
     while (view->next(record)) {
       REQUIRE(record.id.size() <= kSnapshotIdBytesMax);
       REQUIRE((record.shard < 3 || record.shard == kNoSnapshotShard));
+      REQUIRE(record.parts.size() <= kPartsMax);
     }
   }
   CHECK(refused > 1'000);

@@ -52,6 +52,17 @@ inline SnapshotRecord sample_record(std::uint64_t number, const std::string& id)
     record.id = id;
     return record;
   }
+  if (number % 13 == 0) {
+    record.kind = RecordKind::split;
+    record.id = id;
+    record.read_at = record.epoch + number % 5;
+    for (std::uint64_t k = 0; k < 2 + number % 40; ++k) {
+      record.parts.push_back({static_cast<std::uint8_t>(1 + k % 4),
+                              static_cast<std::uint32_t>(k % 3), k % 2 == 0 ? kNoSnapshotShard : 2,
+                              number + k});
+    }
+    return record;
+  }
   record.state = static_cast<std::uint8_t>(number % 4);
   record.shard = static_cast<std::uint32_t>(number % 3);
   if (number % 2 == 0) record.target = static_cast<std::uint32_t>((number + 1) % 3);
@@ -96,7 +107,8 @@ inline std::string compare_with_samples(SnapshotReader& reader, std::uint64_t re
       const SnapshotRecord wanted = sample_record(number, id);
       if (found.kind != wanted.kind || found.state != wanted.state || found.shard != wanted.shard ||
           found.target != wanted.target || found.epoch != wanted.epoch || found.id != wanted.id ||
-          found.bucket != wanted.bucket) {
+          found.bucket != wanted.bucket || found.read_at != wanted.read_at ||
+          found.parts != wanted.parts) {
         return fmt::format("record {} differs", number);
       }
     }
