@@ -42,8 +42,9 @@ Status why_not_loaded(Applied applied, std::string_view id) {
   return {};
 }
 
-// Empty where it was stored, or something newer is there.
-std::string_view why_not_stored(Applied applied) {
+// Empty where it was stored, or something newer is there. In a table that may not grow the chains
+// fill up as well, and that is the reason then.
+std::string_view why_not_stored(Applied applied, bool may_grow) {
   switch (applied) {
     case Applied::changed:
     case Applied::not_newer:
@@ -51,7 +52,7 @@ std::string_view why_not_stored(Applied applied) {
     case Applied::full:
       return kWhyFull;
     case Applied::refused:
-      return kWhyChain;
+      return may_grow ? kWhyChain : kWhyNoMemory;
     case Applied::no_room:
       return kWhyNoMemory;
   }
@@ -135,7 +136,7 @@ void RowSink::apply_row(const EntryRow& row, const RowPlace& place) {
     return place.bucket ? writer().put_fallback(*place.bucket, routed.route)
                         : writer().put(row.id, routed.route);
   });
-  if (const std::string_view why = why_not_stored(applied); !why.empty()) {
+  if (const auto why = why_not_stored(applied, growth_refused_.ok()); !why.empty()) {
     quarantine_.put(row, why);
   } else {
     quarantine_.release(row.id);
@@ -155,7 +156,7 @@ void RowSink::apply_split(const SplitRow& split) {
   if (!routed.split) return;
   const Applied applied =
       store_with_room(words_of(split), [&] { return writer().put_split(split.id, *routed.split); });
-  if (const std::string_view why = why_not_stored(applied); !why.empty()) {
+  if (const auto why = why_not_stored(applied, growth_refused_.ok()); !why.empty()) {
     quarantine_.put(split, split.epoch, why);
   }
 }

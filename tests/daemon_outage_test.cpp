@@ -319,6 +319,8 @@ TEST_CASE("full shared memory: what there is can be updated, growth is refused b
   host.add_tenants(9'000, "beta", "more");
   REQUIRE(eventually([&] { return count_of(worker, Counter::rebuild_failures) >= 1; }));
   REQUIRE(eventually([&] { return host.logged("the table cannot grow"); }));
+  CHECK(eventually([&] { return host.logged("finds no memory for a larger table"); }));
+  CHECK_FALSE(host.logged("full under two seeds"));
   CHECK(host.daemon().is_running());
   for (int i = 0; i < 3'000; ++i) REQUIRE(worker.resolve("t" + std::to_string(i)).found());
   CHECK(eventually([&] { return count_of(worker, Counter::quarantined) > 0; }));
