@@ -22,6 +22,8 @@ TEST_CASE("beside a million tenants 99 of 100 creates take at most 5 ms") {
       "INSERT INTO shard_directory (entry_id, shard_id) "
       "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999999) "
       "SELECT 'tenant-' || (i * 7919 % 1000003), CASE i % 2 WHEN 0 THEN 's1' ELSE 's2' END FROM n");
+  // The log of the filling is not the creates' to write back.
+  made.sql("PRAGMA wal_checkpoint(TRUNCATE)");
   std::vector<double> taken_ms;
   for (int i = 0; i < 2'000; ++i) {
     const auto begin = std::chrono::steady_clock::now();
