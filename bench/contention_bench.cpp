@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -67,7 +68,7 @@ class Harness {
     Json out;
     {
       Workers one(served_.path(), stream_, 1);
-      for (const std::uint64_t rate : {0, 1'000, 100'000}) {
+      for (const std::uint64_t rate : std::initializer_list<std::uint64_t>{0, 1'000, 100'000}) {
         out["throughput"][std::to_string(rate)] = beside_changes(one, rate).to_json();
       }
       out["latency"] = latency(one);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 
@@ -189,8 +190,10 @@ TEST_CASE(
   CHECK(offsetof(Control, root) / 64 != offsetof(Control, heartbeat_ns) / 64);
   CHECK(offsetof(TableHeader<StdAtomics>, records_end) / 64 !=
         offsetof(TableHeader<StdAtomics>, seed) / 64);
-  for (const std::uint64_t groups : {1, 2, 3, 4, 5, 1'000'001}) {
-    for (const std::uint64_t fallback : {0, 1, 7, 8, 9, 1'000}) {
+  for (const std::uint64_t groups :
+       std::initializer_list<std::uint64_t>{1, 2, 3, 4, 5, 1'000'001}) {
+    for (const std::uint64_t fallback :
+         std::initializer_list<std::uint64_t>{0, 1, 7, 8, 9, 1'000}) {
       const Geometry geometry{groups, fallback, 3};
       CHECK(geometry.groups_at() % 64 == 0);
       CHECK(geometry.slots_at() % 64 == 0);

@@ -68,10 +68,11 @@ inline void check_counts_follow_weights(Placing& made, int creates) {
   Directory& directory =
       made.with({{"a", "", 100, {}}, {"b", "", 50, {}}, {"c", "", 250, {}}, {"full", "", 0, {}}});
   for (int i = 0; i < creates; ++i) REQUIRE(create(directory, fmt::format("t{}", i)).ok());
-  for (const auto& [name, load] : loads_of(directory)) {
+  for (const auto& loaded : loads_of(directory)) {
+    const auto& load = loaded.second;
     const double wanted = creates * static_cast<double>(load.weight) / 400;
-    CHECK_MESSAGE(std::abs(static_cast<double>(load.tenants) - wanted) <= 0.02 * wanted, name,
-                  " has ", load.tenants);
+    CHECK_MESSAGE(std::abs(static_cast<double>(load.tenants) - wanted) <= 0.02 * wanted,
+                  loaded.first, " has ", load.tenants);
   }
   check_counts(directory);
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <bit>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -149,7 +150,7 @@ TEST_CASE("a batch publishes its position and wakes the words it touched, once e
 
 TEST_CASE(
     "a bucket wakes the word it shares with its tenants, or every word where it shares none") {
-  for (const std::uint64_t count : {64, 128, 100}) {
+  for (const std::uint64_t count : std::initializer_list<std::uint64_t>{64, 128, 100}) {
     SegmentBuffer buffer(1'000);
     Writer writer = loaded(buffer, 1, {10, 0, FallbackKind::buckets, count});
     CHECK(writer.put_fallback(66 % count, active(2, 2)) == Applied::changed);
@@ -271,7 +272,7 @@ TEST_CASE(
   CHECK(writer.load(tenant(3), active(1, 45)) == Applied::not_newer);
   CHECK(writer.load("unseen", active(1, 51)) == Applied::changed);
   writer.switch_generation();
-  for (const std::size_t gone : {0, 1, 3, 9})
+  for (const std::size_t gone : std::initializer_list<std::size_t>{0, 1, 3, 9})
     CHECK(resolve_in(buffer, tenant(gone)).answer == Answer::unknown);
   CHECK(route_in(buffer, tenant(2)) == active(2, 60));
   CHECK(route_in(buffer, "unseen") == active(1, 51));
@@ -420,7 +421,7 @@ TEST_CASE("a half's allocated length only grows, and a smaller generation asks f
   const auto& allocated = buffer.writable().control().allocated;
   const std::uint64_t large = allocated[0].load();
   CHECK(large == buffer.reserved[0]);
-  for (const std::uint64_t entries : {1'000, 2'000, 1'000}) {
+  for (const std::uint64_t entries : std::initializer_list<std::uint64_t>{1'000, 2'000, 1'000}) {
     REQUIRE(writer.begin_load({entries, 0, FallbackKind::none, 0}, 2, 1, false).ok());
     writer.switch_generation();
     CHECK(allocated[0].load() == large);

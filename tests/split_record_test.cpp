@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -71,7 +72,7 @@ TEST_CASE("a word that names no split, or names one that makes no sense, has no 
   const auto parts = [&](std::uint64_t word) {
     return SplitView<StdAtomics>(word, view_of(words)).parts();
   };
-  for (const std::uint64_t count : {0, 1, 1'025, 0xFFFF}) {
+  for (const std::uint64_t count : std::initializer_list<std::uint64_t>{0, 1, 1'025, 0xFFFF}) {
     CAPTURE(count);
     words[1].store(encode_split_head(count));
     CHECK(parts(here) == 0);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <set>
@@ -191,7 +192,8 @@ TEST_CASE("a table without an empty slot answers and refuses within its capacity
 TEST_CASE("ids that begin alike, or are padded alike, are different ids") {
   TableBuffer table(Geometry{16, 0, 4'096}, kSeed);
   std::vector<std::string> ids = {"ab", std::string("ab\0", 3), "abc", "a"};
-  for (const std::size_t n : {7, 8, 9, 39, 40, 41, 47, 48, 49, 50, 55, 56, 57, 254, 255}) {
+  for (const std::size_t n : std::initializer_list<std::size_t>{7, 8, 9, 39, 40, 41, 47, 48, 49, 50,
+                                                                55, 56, 57, 254, 255}) {
     ids.push_back(std::string(n, 'x'));
     ids.push_back(std::string(n - 1, 'x') + 'y');
   }
