@@ -115,7 +115,8 @@ class Syncer {
   // One try, in a segment with topology_bytes_ for shards; no_space may have raised these.
   Status begin_boot_once();
   void want_more_topology(const SegmentPlan& plan);
-  // Up to which version the guard lets changes through: what the directory says, or this host.
+  // Up to which version the guard lets changes through: what the directory says, or this host of
+  // the segment that is served.
   std::uint64_t approved_version(const Batch& batch) const;
   std::uint64_t host_approved_version() const;
 
@@ -126,7 +127,7 @@ class Syncer {
   void step_fill();
   Status finish_fill();
   Status catch_up_fill(Position& position);
-  Status judge_reload(std::uint64_t approved, const Cursor& end);
+  Status judge_reload(const Batch& batch);
   Status publish_filled();
   void fill_failed(const Status& status);
   void drop_fill();

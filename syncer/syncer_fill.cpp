@@ -184,30 +184,30 @@ Status Syncer::catch_up_fill(Position& position) {
   if (Status s = next_sink_->apply(**batch); !s.ok()) return s;
   if (!writer.building())
     return {Code::conflict, "the generation under construction had to make way"};
-  if (Status s = judge_reload(approved_version(**batch), (*batch)->end); !s.ok()) return s;
+  if (Status s = judge_reload(**batch); !s.ok()) return s;
   layout_ = (*batch)->layout;
   position = {fill_->incarnation, (*batch)->end.version, (*batch)->end.nonce,
               next_quarantine_.replay_from()};
   return {};
 }
 
-Status Syncer::judge_reload(std::uint64_t approved, const Cursor& end) {
+Status Syncer::judge_reload(const Batch& batch) {
   if (fill_->purpose != FillPurpose::reload) return {};
   const auto& served = segment_->writer().table();
   const std::uint64_t differences =
       PoisonGuard::differences(served, segment_->writer().next_table());
-  const bool is_approved = withheld_reload_ && approved >= withheld_reload_->version;
+  const bool is_approved = withheld_reload_ && approved_version(batch) >= withheld_reload_->version;
   if (differences <= PoisonGuard::limit(served.live()) || is_approved) {
     withheld_reload_.reset();
     withheld_entries_ = 0;
     return {};
   }
-  withheld_reload_ = end;
+  withheld_reload_ = batch.end;
   withheld_entries_ = differences;
   next_judgement_ = Clock::now() + kJudgeAgainAfter;
   return {Code::refused, std::to_string(differences) + " of " + std::to_string(served.live()) +
                              " entries would change their owner or go; withheld; " +
-                             how_to_approve(end.version)};
+                             how_to_approve(batch.end.version)};
 }
 
 Status Syncer::finish_fill() {

@@ -284,6 +284,22 @@ TEST_CASE("an approval for this host lets through what waits, in the history tha
   fs::remove(approval_path(host.segment_path()));
 }
 
+TEST_CASE("an approval outlives its segment, and the next one is loaded as ever") {
+  SyncerHost host;
+  add_tenants(host, 100);
+  host.serve();
+  {
+    const Reader worker = host.reader();
+    REQUIRE(write_host_approval(host.segment_path(),
+                                {worker.status().directory_id, worker.status().incarnation, 1})
+                .ok());
+  }
+  host.kill();
+  fs::remove(host.segment_path());
+  host.serve();
+  CHECK(host.reader().resolve("t5").found());
+}
+
 TEST_CASE("an approval that somebody else can write allows nothing") {
   SyncerHost host;
   add_tenants(host, 100);
