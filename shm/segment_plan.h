@@ -49,6 +49,11 @@ struct SegmentPlan {
     return plan;
   }
 
+  // For the next segment, where the shards outgrow this one.
+  constexpr std::uint64_t larger_topology_bytes() const {
+    return topology_bytes > kTopologyBytesMax / 2 ? kTopologyBytesMax : topology_bytes * 2;
+  }
+
   // What is reserved before anything is written: everything in front of the first half.
   constexpr std::uint64_t fixed_bytes() const { return half_at[0]; }
 

@@ -4,7 +4,9 @@
 #include <random>
 #include <string>
 
+#include "shm/batch_order.h"
 #include "shm/boot_clock.h"
+#include "shm/tenant_id.h"
 
 namespace fingerpost {
 namespace {
@@ -102,24 +104,35 @@ Status RowSink::apply(const Batch& batch) {
   }
   make_room(batch);
   apply_hash_list(batch.layout);
-  for (const SplitRow& split : batch.splits) apply_split(split);
-  std::vector<std::pair<const EntryRow*, RowPlace>> buckets;
-  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
-    if (i + kRowsAhead < batch.rows.size()) writer().expect(batch.rows[i + kRowsAhead].id);
-    const EntryRow& row = batch.rows[i];
-    const RowPlace place = place_row(row.id, batch.layout);
-    if (place.bucket) {
-      buckets.emplace_back(&row, place);
-    } else {
-      apply_row(row, place);
+  for (const BatchStep step : kBatchOrder) {
+    switch (step) {
+      case BatchStep::overrides:
+        for (const SplitRow& split : batch.splits) apply_split(split);
+        apply_rows(batch, false);
+        break;
+      case BatchStep::fallback:
+        apply_rows(batch, true);
+        break;
+      case BatchStep::removals:
+        for (const Removal& removal : batch.removals) {
+          quarantine_.release(removal.id);
+          writer().remove(removal.id, removal.version);
+        }
+        break;
     }
   }
-  for (const auto& [row, place] : buckets) apply_row(*row, place);
-  for (const Removal& removal : batch.removals) {
-    quarantine_.release(removal.id);
-    writer().remove(removal.id, removal.version);
-  }
   return {};
+}
+
+void RowSink::apply_rows(const Batch& batch, bool of_buckets) {
+  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+    if (!of_buckets && i + kRowsAhead < batch.rows.size()) {
+      writer().expect(batch.rows[i + kRowsAhead].id);
+    }
+    const EntryRow& row = batch.rows[i];
+    if (row.id.starts_with(kBucketPrefix) != of_buckets) continue;
+    apply_row(row, place_row(row.id, batch.layout));
+  }
 }
 
 void RowSink::apply_row(const EntryRow& row, const RowPlace& place) {

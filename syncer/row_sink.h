@@ -49,6 +49,8 @@ class RowSink {
   SegmentWriter<StdAtomics>& writer() { return segment_.writer(); }
 
  private:
+  // Those of buckets, or all others.
+  void apply_rows(const Batch& batch, bool of_buckets);
   void apply_row(const EntryRow& row, const RowPlace& place);
   void apply_split(const SplitRow& split);
   void apply_hash_list(const DirectoryLayout& layout);

@@ -114,7 +114,6 @@ class Syncer {
 
   // One try, in a segment with topology_bytes_ for shards; no_space may have raised these.
   Status begin_boot_once();
-  void want_more_topology(const SegmentPlan& plan);
   // Up to which version the guard lets changes through: what the directory says, or this host of
   // the segment that is served.
   std::uint64_t approved_version(const Batch& batch) const;

@@ -46,6 +46,7 @@ Syncer::Syncer(const SyncerOptions& options, std::string path, WriterLock lock,
       log_(log),
       lock_(std::move(lock)),
       source_(std::move(source)),
+      topology_bytes_(options.topology_bytes),
       rebuilding_(options.rebuild),
       next_snapshot_(Clock::now()),
       next_reconcile_(Clock::now() + options.reconcile_interval) {}
@@ -134,16 +135,11 @@ Status Syncer::make_segment(const DirectoryId& id, std::uint64_t topology_bytes,
 }
 
 Status Syncer::begin_boot() {
-  topology_bytes_ = std::max(topology_bytes_, options_.topology_bytes);
   for (;;) {
     const std::uint64_t tried = topology_bytes_;
     Status status = begin_boot_once();
     if (status.code() != Code::no_space || topology_bytes_ == tried) return status;
   }
-}
-
-void Syncer::want_more_topology(const SegmentPlan& plan) {
-  topology_bytes_ = std::min(plan.topology_bytes * 2, kTopologyBytesMax);
 }
 
 Status Syncer::begin_boot_once() {
@@ -190,10 +186,13 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
     next_quarantine_.clear();
     next_sink_.emplace(*next_, next_quarantine_, [this] { alive(); });
     auto table = fill_from_snapshot(std::move(*reader), *next_sink_);
-    if (!table.ok()) {
-      if (table.status().code() == Code::no_space) want_more_topology(next_->identity().plan);
+    if (table.status().code() == Code::no_space) {
+      topology_bytes_ = next_->identity().plan.larger_topology_bytes();
       next_.reset();
-      if (table.status().code() == Code::no_space) return table.status();
+      return table.status();
+    }
+    if (!table.ok()) {
+      next_.reset();
       rejected_snapshots_.push_back(info.path);
       log_.warning("snapshot left aside: " + info.path + ": " + table.status().message());
       continue;

@@ -39,7 +39,8 @@ Status Syncer::begin_read_fill(FillPurpose purpose, std::uint64_t incarnation, b
   if (Status s = target.writer().begin_load(needs, draw_seed(), incarnation, isolated); !s.ok())
     return s;
   if (Status s = target.writer().add_shards((*read)->topology()); !s.ok()) {
-    if (s.code() == Code::no_space) want_more_topology(target.identity().plan);
+    if (s.code() == Code::no_space)
+      topology_bytes_ = target.identity().plan.larger_topology_bytes();
     target.writer().discard_generation();
     return s;
   }
@@ -71,13 +72,13 @@ void Syncer::begin_successor(std::string_view why, bool needs_topology) {
   auto& old = segment_->writer();
   old.discard_generation();
   const Topology& topology = old.topology();
-  const std::uint64_t region = old.memory().plan().topology_bytes;
+  const SegmentPlan& plan = segment_->identity().plan;
   const bool is_crowded =
       topology.arena_words() - topology.used_words() < topology.arena_words() / 4;
   const std::uint64_t topology_bytes =
-      needs_topology || is_crowded ? std::min(region * 2, kTopologyBytesMax) : region;
+      needs_topology || is_crowded ? plan.larger_topology_bytes() : plan.topology_bytes;
   // One that is not large enough, and cannot be, is not tried again and again.
-  next_successor_ = Clock::now() + (needs_topology && topology_bytes == region
+  next_successor_ = Clock::now() + (needs_topology && topology_bytes == plan.topology_bytes
                                         ? std::chrono::milliseconds(kRetryAfter)
                                         : kPauseAfter);
   log_.info("building a successor of " + path_ + ": " + std::string(why));
