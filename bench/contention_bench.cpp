@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/machine.h"
+#include "bench/program.h"
 #include "bench/summary.h"
 #include "bench/worker.h"
 #include "bench/writer_process.h"
@@ -244,13 +245,9 @@ int run(int argc, char** argv) {
     std::cout << anon_kib_of_a_worker(argv[2], entries, entries) << '\n';
     return 0;
   }
-  constexpr std::string_view kScale = "--scale=";
-  const std::string_view word = argc == 2 ? argv[1] : "--scale=quick";
-  if (argc > 2 || !word.starts_with(kScale)) {
-    std::cerr << "usage: contention_bench [--scale=tiny|quick|full]\n";
-    return 2;
-  }
-  Harness harness(scale_of(word.substr(kScale.size())));
+  const auto scale_name = scale_argument("contention_bench", argc, argv);
+  if (!scale_name) return 2;
+  Harness harness(scale_of(*scale_name));
   std::cout << harness.measure().dump(1) << '\n';
   return harness.all_right() ? 0 : 1;
 }
@@ -259,10 +256,6 @@ int run(int argc, char** argv) {
 }  // namespace fingerpost::bench
 
 int main(int argc, char** argv) {
-  try {
-    return fingerpost::bench::run(argc, argv);
-  } catch (const std::exception& failure) {
-    std::cerr << "contention_bench: " << failure.what() << '\n';
-    return 1;
-  }
+  using namespace fingerpost::bench;
+  return run_main("contention_bench", argc, argv, run);
 }

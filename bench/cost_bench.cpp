@@ -17,6 +17,7 @@
 
 #include "bench/bench_segment.h"
 #include "bench/machine.h"
+#include "bench/program.h"
 #include "bench/summary.h"
 #include "reader/reader.h"
 #include "syncer/row_sink.h"
@@ -320,13 +321,9 @@ Json measure_daemon(Origin& origin, const Scale& scale) {
 }
 
 int run(int argc, char** argv) {
-  constexpr std::string_view kScale = "--scale=";
-  const std::string_view word = argc == 2 ? argv[1] : "--scale=quick";
-  if (argc > 2 || !word.starts_with(kScale)) {
-    std::cerr << "usage: cost_bench [--scale=tiny|quick|full]\n";
-    return 2;
-  }
-  const Scale scale = scale_of(word.substr(kScale.size()));
+  const auto scale_name = scale_argument("cost_bench", argc, argv);
+  if (!scale_name) return 2;
+  const Scale scale = scale_of(*scale_name);
   Origin origin;
   Json out;
   out["memory"] = measure_memory(scale);
@@ -341,10 +338,6 @@ int run(int argc, char** argv) {
 }  // namespace fingerpost::bench
 
 int main(int argc, char** argv) {
-  try {
-    return fingerpost::bench::run(argc, argv);
-  } catch (const std::exception& failure) {
-    std::cerr << "cost_bench: " << failure.what() << '\n';
-    return 1;
-  }
+  using namespace fingerpost::bench;
+  return run_main("cost_bench", argc, argv, run);
 }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "bench/machine.h"
+#include "bench/program.h"
 #include "bench/subject_fingerpost.h"
 #include "bench/unordered_map_bench.h"
 
@@ -170,12 +171,11 @@ void register_all(const Scale& scale) {
 
 int run(int argc, char** argv) {
   std::optional<Scale> scale = scale_of("quick");
-  constexpr std::string_view kScale = "--scale=";
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word.starts_with(kScale)) {
-      scale = scale_of(word.substr(kScale.size()));
+    if (word.starts_with(kScaleFlag)) {
+      scale = scale_of(word.substr(kScaleFlag.size()));
     } else {
       argv[kept++] = argv[i];
     }
@@ -199,10 +199,6 @@ int run(int argc, char** argv) {
 }  // namespace fingerpost::bench
 
 int main(int argc, char** argv) {
-  try {
-    return fingerpost::bench::run(argc, argv);
-  } catch (const std::exception& failure) {
-    std::cerr << "lookup_bench: " << failure.what() << '\n';
-    return 1;
-  }
+  using namespace fingerpost::bench;
+  return run_main("lookup_bench", argc, argv, run);
 }

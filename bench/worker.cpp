@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <new>
 #include <stdexcept>
 
 #include "bench/bench_segment.h"
 #include "bench/machine.h"
 #include "reader/reader.h"
+#include "shm/text_file.h"
 
 namespace fingerpost::bench {
 namespace {
@@ -19,12 +19,7 @@ namespace {
 constexpr std::size_t kPerReport = 1'024;  // lookups between two looks at the processor clock
 
 std::uint64_t anon_kib() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    std::uint64_t kib = 0;
-    if (word == "RssAnon:" && status >> kib) return kib;
-  }
-  return 0;
+  return number_after(read_text_file("/proc/self/status").value_or(""), "RssAnon").value_or(0);
 }
 
 class Worker {
