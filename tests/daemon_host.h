@@ -18,6 +18,7 @@
 #include "shm/counters.h"
 #include "shm/hash.h"
 #include "tests/process.h"
+#include "tests/reader_counters.h"
 #include "tests/run_program.h"
 #include "tests/sample_directory.h"
 #include "tests/temp_folder.h"
@@ -42,12 +43,10 @@ class DaemonHost {
   std::uint64_t version() const {
     return static_cast<std::uint64_t>(db().integer("SELECT version FROM directory_version"));
   }
-  // Tenants `prefix`0 and so on.
   void add_tenants(int count, const std::string& shard = "alpha",
                    const std::string& prefix = "t") const {
-    sql("INSERT INTO shard_directory (entry_id, shard_id) WITH RECURSIVE n(i) AS (SELECT 0 UNION "
-        "ALL SELECT i + 1 FROM n WHERE i + 1 < " +
-        std::to_string(count) + ") SELECT '" + prefix + "' || i, '" + shard + "' FROM n");
+    SqliteDb writer = db();
+    put_tenants(writer, count, shard, prefix);
   }
   // From now on no change counts as an accident.
   void approve_everything() const {
@@ -159,10 +158,6 @@ inline bool sees(const Reader& worker, const std::string& id, const std::string&
         return worker.resolve(id).shard().name() == shard;
       },
       patience);
-}
-
-inline std::uint64_t count_of(const Reader& worker, Counter which) {
-  return worker.status().counters[static_cast<std::size_t>(which)];
 }
 
 }  // namespace fingerpost

@@ -94,18 +94,6 @@ class NotifySocket {
   std::vector<std::string> heard_;
 };
 
-std::uint64_t locked_kilobytes(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  std::string word;
-  while (status >> word) {
-    if (word != "VmLck:") continue;
-    std::uint64_t kilobytes = 0;
-    status >> kilobytes;
-    return kilobytes;
-  }
-  return 0;
-}
-
 }  // namespace
 
 TEST_CASE("READY=1 is said once, when workers find a segment to rely on, and not before") {
@@ -328,7 +316,7 @@ TEST_CASE("locked is what is allocated, and no hole") {
   struct stat info {};
   REQUIRE(::stat(host.segment().c_str(), &info) == 0);
   const auto allocated = static_cast<std::uint64_t>(info.st_blocks) / 2;
-  CHECK(eventually([&] { return locked_kilobytes(daemon.pid()) == allocated; }));
+  CHECK(eventually([&] { return kib_of(daemon.pid(), "VmLck") == allocated; }));
   CHECK(allocated < 16'384);
   CHECK(daemon.stop() == 0);
 }
@@ -349,7 +337,7 @@ TEST_CASE("memory that may not be locked is served all the same, after one line"
   CHECK(daemon.waits_to_log("(RLIMIT_MEMLOCK is 4,096)"));
   std::this_thread::sleep_for(std::chrono::milliseconds(1'200));
   CHECK(daemon.log_count("RLIMIT_MEMLOCK") == 1);
-  CHECK(locked_kilobytes(daemon.pid()) == 0);
+  CHECK(kib_of(daemon.pid(), "VmLck") == 0);
   CHECK(daemon.stop() == 0);
 }
 

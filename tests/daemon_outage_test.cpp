@@ -18,16 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void copy_database(const DaemonHost& host, const std::string& to) {
-  host.sql("VACUUM INTO '" + to + "'");
-}
-
-void replace_database(const DaemonHost& host, const std::string& from) {
-  for (const char* suffix : {"-wal", "-shm"}) fs::remove(host.directory_path() + suffix);
-  fs::copy_file(from, host.file("incoming"), fs::copy_options::overwrite_existing);
-  fs::rename(host.file("incoming"), host.directory_path());
-}
-
 // Another directory's id, in a file of its own.
 void make_other_directory(const std::string& path) {
   make_sample_directory(path);
@@ -129,7 +119,7 @@ TEST_CASE("a directory restored to an older state is another history: noticed an
   DaemonHost host;
   host.add_tenants(200);
   host.serve();
-  copy_database(host, host.file("backup"));
+  copy_database(host.directory_path(), host.file("backup"));
   host.sql("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('lost', 'beta')");
   host.sql("UPDATE shard_directory SET state = 'FROZEN' WHERE entry_id = 't1'");
   const Reader worker = host.reader();
@@ -143,7 +133,7 @@ TEST_CASE("a directory restored to an older state is another history: noticed an
   });
   REQUIRE(eventually([&] { return waits.load(); }));
   std::this_thread::sleep_for(100ms);  // until it sleeps
-  replace_database(host, host.file("backup"));
+  replace_database(host.directory_path(), host.file("backup"));
   CHECK(eventually([&] {
     return worker.resolve("lost").answer() != Answer::found ||
            worker.resolve("lost").source() == RouteSource::bucket;
@@ -164,12 +154,12 @@ TEST_CASE("another directory under the same path is refused, and the old data st
   host.serve();
   const Reader worker = host.reader();
   make_other_directory(host.file("other"));
-  copy_database(host, host.file("own"));
+  copy_database(host.directory_path(), host.file("own"));
   {
     SqliteDb db(host.file("other"), SqliteDb::Mode::read_write);
     put_tenant(db, "t5", "gamma");
   }
-  replace_database(host, host.file("other"));
+  replace_database(host.directory_path(), host.file("other"));
   REQUIRE_MESSAGE(source_is(worker, "other_directory"), worker.status().last_error << host.log());
   CHECK(worker.resolve("t5").shard().name() == "alpha");
   host.kill();
@@ -178,7 +168,7 @@ TEST_CASE("another directory under the same path is refused, and the old data st
   CHECK(again.err.find("0f000000-0000-4000-8000-000000000001") != std::string::npos);
   CHECK(again.err.find("0f000000-0000-4000-8000-000000000002") != std::string::npos);
   CHECK(worker.resolve("t5").shard().name() == "alpha");
-  replace_database(host, host.file("own"));
+  replace_database(host.directory_path(), host.file("own"));
   host.serve();
   CHECK(worker.status().source_state == "ok");
 }
@@ -192,7 +182,7 @@ TEST_CASE("what is no directory of ours is refused at start, and ages the data a
     SqliteDb alien(host.file("alien"), SqliteDb::Mode::create);
     alien.exec("CREATE TABLE shards (id)");
   }
-  replace_database(host, host.file("alien"));
+  replace_database(host.directory_path(), host.file("alien"));
   REQUIRE(source_is(worker, "refused"));
   CHECK(worker.resolve("t9").found());
   host.kill();
@@ -204,13 +194,13 @@ TEST_CASE("what is no directory of ours is refused at start, and ages the data a
 TEST_CASE("nothing to serve: no segment, no guess; and it serves once the directory appears") {
   DaemonHost host;
   host.add_tenants(10);
-  copy_database(host, host.file("backup"));
+  copy_database(host.directory_path(), host.file("backup"));
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(host.directory_path() + suffix);
   host.start();
   REQUIRE(eventually([&] { return host.logged("does not serve"); }));
   std::this_thread::sleep_for(500ms);
   CHECK(Reader::open(host.segment_path()).status().code() == Code::absent);
-  replace_database(host, host.file("backup"));
+  replace_database(host.directory_path(), host.file("backup"));
   REQUIRE(eventually([&] { return host.serving() == "caught up"; }, 15s));
   CHECK(host.reader().resolve("t9").found());
 }
@@ -222,7 +212,7 @@ TEST_CASE("a snapshot serves without the directory, marked stale, and only its o
   host.stop();
   fs::remove(host.segment_path());
   const std::string away = host.file("away.db");
-  copy_database(host, away);
+  copy_database(host.directory_path(), away);
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(host.directory_path() + suffix);
   host.start({"--stale-after", "100ms"});
   REQUIRE(eventually([&] { return host.serving() == "snapshot"; }));
@@ -235,13 +225,13 @@ TEST_CASE("a snapshot serves without the directory, marked stale, and only its o
     SqliteDb db(away, SqliteDb::Mode::read_write);
     put_tenant(db, "late", "beta");
   }
-  replace_database(host, away);
+  replace_database(host.directory_path(), away);
   CHECK(sees(worker, "late", "beta", 15s));
   host.stop();
   fs::remove(host.segment_path());
   // The same state folder under another directory: what is in it is another's.
   make_other_directory(host.file("other"));
-  replace_database(host, host.file("other"));
+  replace_database(host.directory_path(), host.file("other"));
   host.serve();
   CHECK(host.reader().resolve("t999").source() != RouteSource::override_entry);
 }

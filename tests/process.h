@@ -9,13 +9,17 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+
+#include "shm/text_file.h"
 
 namespace fingerpost {
 
@@ -94,5 +98,11 @@ class Process {
   pid_t pid_ = -1;
   std::optional<int> status_;
 };
+
+// A line of /proc/PID/status, in KiB; 0 if there is none.
+inline std::uint64_t kib_of(pid_t pid, std::string_view key) {
+  const std::string status = "/proc/" + std::to_string(pid) + "/status";
+  return number_after(read_text_file(status).value_or(""), key).value_or(0);
+}
 
 }  // namespace fingerpost

@@ -1,6 +1,7 @@
 // A directory in SQLite as `fingerpost init` leaves it, in a folder of the test's own.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "syncer/sqlite_db.h"
@@ -33,6 +34,28 @@ inline void put_tenant(SqliteDb& db, const std::string& id, const std::string& s
   db.prepare("INSERT INTO shard_directory (entry_id, shard_id) VALUES (?, ?)")
       .bind(id, shard)
       .run();
+}
+
+// Tenants `prefix`0 and so on.
+inline void put_tenants(SqliteDb& db, int count, const std::string& shard,
+                        const std::string& prefix = "t") {
+  db.exec(
+      "INSERT INTO shard_directory (entry_id, shard_id) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL "
+      "SELECT i + 1 FROM n WHERE i + 1 < " +
+      std::to_string(count) + ") SELECT '" + prefix + "' || i, '" + shard + "' FROM n");
+}
+
+// A backup of the directory in `path`, as it is now.
+inline void copy_database(const std::string& path, const std::string& to) {
+  SqliteDb(path, SqliteDb::Mode::read_write).exec("VACUUM INTO '" + to + "'");
+}
+
+// Restores it: another file gets the name, and the log of the old one goes.
+inline void replace_database(const std::string& path, const std::string& from) {
+  for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(path + suffix);
+  const std::string incoming = path + ".incoming";
+  std::filesystem::copy_file(from, incoming, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::rename(incoming, path);
 }
 
 }  // namespace fingerpost

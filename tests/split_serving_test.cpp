@@ -150,8 +150,8 @@ TEST_CASE(
   host.sql("UPDATE shard_directory SET state = 'ACTIVE' WHERE entry_id = 'acme'");
   REQUIRE(host.serves_version(worker));
   CHECK(where(worker) == "alpha alpha alpha");
-  CHECK(counter(worker, Counter::quarantined) == 0);
-  CHECK(counter(worker, Counter::entries) == 1);
+  CHECK(count_of(worker, Counter::quarantined) == 0);
+  CHECK(count_of(worker, Counter::entries) == 1);
 }
 
 TEST_CASE(
@@ -278,15 +278,15 @@ TEST_CASE("a part on an unknown shard stays where it was, and its tenant's other
   host.move_part(2, "gamma");
   REQUIRE(host.serves_version(worker));
   CHECK(where(worker) == "alpha alpha gamma alpha");
-  CHECK(counter(worker, Counter::quarantined) == 1);
+  CHECK(count_of(worker, Counter::quarantined) == 1);
   CHECK(worker.status().replay_from != 0);
   host.kill();
   host.serve();
   REQUIRE(host.serves_version(worker));
   CHECK(where(worker) == "alpha alpha gamma alpha");
-  CHECK(counter(worker, Counter::quarantined) == 1);
+  CHECK(count_of(worker, Counter::quarantined) == 1);
   host.sql("INSERT INTO shard_topology (shard_id) VALUES ('nowhere')");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::quarantined) == 0; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::quarantined) == 0; }));
   CHECK(where(worker) == "alpha nowhere gamma nowhere");
   CHECK(worker.status().replay_from == 0);
 }
@@ -300,7 +300,7 @@ TEST_CASE("a part that the directory lost is named, and what was served stays") 
   host.move_part(2, "beta");
   REQUIRE(host.serves_version(worker));
   CHECK(where(worker) == "alpha alpha beta");
-  CHECK(counter(worker, Counter::quarantined) == 1);
+  CHECK(count_of(worker, Counter::quarantined) == 1);
 }
 
 TEST_CASE("reconciliation mends a split that changed without a version, and finds nothing else") {
@@ -309,16 +309,16 @@ TEST_CASE("reconciliation mends a split that changed without a version, and find
   host.serve();
   const Reader worker = host.reader();
   host.syncer().reconcile_now();
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::reconciliations) == 1; }));
-  CHECK(counter(worker, Counter::repairs) == 0);
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::reconciliations) == 1; }));
+  CHECK(count_of(worker, Counter::repairs) == 0);
   host.sql("DROP TRIGGER shard_directory_updated");
   host.sql("UPDATE shard_directory SET shard_id = 'gamma' WHERE entry_id = 'part:2:acme'");
   host.sql("UPDATE directory_version SET version = version + 1");
   REQUIRE(host.serves_version(worker));
   CHECK(where(worker) == "alpha alpha alpha beta");
   host.syncer().reconcile_now();
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::reconciliations) == 2; }));
-  CHECK(counter(worker, Counter::repairs) == 1);
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::reconciliations) == 2; }));
+  CHECK(count_of(worker, Counter::repairs) == 1);
   REQUIRE(host.turn_until([&] { return where(worker) == "alpha alpha gamma beta"; }));
 }
 
@@ -331,11 +331,11 @@ TEST_CASE(
       "UPDATE shard_directory SET shard_id = 'beta' "
       "WHERE entry_id GLOB 'part:*:acme' AND entry_id NOT GLOB 'part:0:*'");
   REQUIRE(host.serves_version(worker));
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) != 0; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::withheld) != 0; }));
   CHECK(where(worker).find("beta") == std::string::npos);
   host.sql(
       "INSERT INTO directory_approval (version, who, at) "
       "SELECT version, 'me', datetime('now') FROM directory_version");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) == 0; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::withheld) == 0; }));
   CHECK(where(worker).find("alpha beta beta") == 0);
 }

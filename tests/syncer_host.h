@@ -14,6 +14,7 @@
 #include "reader/reader.h"
 #include "shm/counters.h"
 #include "syncer/syncer.h"
+#include "tests/reader_counters.h"
 #include "tests/sample_directory.h"
 #include "tests/temp_folder.h"
 
@@ -107,9 +108,5 @@ class SyncerHost {
   Log log_;
   std::unique_ptr<Syncer> syncer_;
 };
-
-inline std::uint64_t counter(const Reader& reader, Counter which) {
-  return reader.status().counters[static_cast<std::size_t>(which)];
-}
 
 }  // namespace fingerpost

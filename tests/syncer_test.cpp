@@ -17,26 +17,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void add_tenants(const SyncerHost& host, int count, const std::string& shard = "alpha") {
-  host.sql(
-      "INSERT INTO shard_directory (entry_id, shard_id) WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL "
-      "SELECT i + 1 FROM n "
-      "WHERE i + 1 < " +
-      std::to_string(count) + ") SELECT 't' || i, '" + shard + "' FROM n");
+void add_tenants(const SyncerHost& host, int count) {
+  SqliteDb db = host.db();
+  put_tenants(db, count, "alpha");
 }
 
 std::uint64_t version_of(const SyncerHost& host) {
   return static_cast<std::uint64_t>(host.db().integer("SELECT version FROM directory_version"));
-}
-
-void copy_database(const SyncerHost& host, const std::string& to) {
-  host.sql("VACUUM INTO '" + to + "'");
-}
-
-void replace_database(const SyncerHost& host, const std::string& from) {
-  for (const char* suffix : {"-wal", "-shm"}) fs::remove(host.directory_path() + suffix);
-  fs::copy_file(from, host.file("incoming"), fs::copy_options::overwrite_existing);
-  fs::rename(host.file("incoming"), host.directory_path());
 }
 
 }  // namespace
@@ -146,8 +133,8 @@ TEST_CASE("a syncer killed at any moment is followed by one that adopts the same
   }
   REQUIRE(host.turn_until([&] { return worker.version() == version_of(host); }));
   for (int i = 0; i < commits; ++i) CHECK(worker.resolve("n" + std::to_string(i)).found());
-  CHECK(counter(worker, Counter::adoptions) == 40);
-  CHECK(counter(worker, Counter::supersedes) == 0);
+  CHECK(count_of(worker, Counter::adoptions) == 40);
+  CHECK(count_of(worker, Counter::supersedes) == 0);
   CHECK(worker.undetermined_count() == 0);
 }
 
@@ -174,7 +161,7 @@ TEST_CASE(
   host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id = 't5'");
   REQUIRE(host.sees(worker, "t5", "beta"));
   CHECK(worker.resolve("t299").shard().name() == "alpha");
-  CHECK(counter(worker, Counter::supersedes) == 1);
+  CHECK(count_of(worker, Counter::supersedes) == 1);
 }
 
 TEST_CASE(
@@ -222,13 +209,13 @@ TEST_CASE(
   host.serve();
   const Reader worker = host.reader();
   const std::uint64_t incarnation = worker.status().incarnation;
-  copy_database(host, host.file("backup.db"));
+  copy_database(host.directory_path(), host.file("backup.db"));
   host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id = 't5'");
   REQUIRE(host.sees(worker, "t5", "beta"));
-  replace_database(host, host.file("backup.db"));
+  replace_database(host.directory_path(), host.file("backup.db"));
   REQUIRE(host.sees(worker, "t5", "alpha"));
   REQUIRE(host.turn_until([&] { return worker.status().incarnation > incarnation; }));
-  CHECK(counter(worker, Counter::history_changes) == 1);
+  CHECK(count_of(worker, Counter::history_changes) == 1);
   // The restored history goes on.
   host.sql("UPDATE shard_directory SET shard_id = 'gamma' WHERE entry_id = 't6'");
   REQUIRE(host.sees(worker, "t6", "gamma"));
@@ -239,18 +226,18 @@ TEST_CASE("a restored directory that would move many tenants waits for an approv
   add_tenants(host, 100);
   host.serve();
   const Reader worker = host.reader();
-  copy_database(host, host.file("backup.db"));
+  copy_database(host.directory_path(), host.file("backup.db"));
   host.sql("INSERT INTO directory_approval VALUES (1000000, 'test', 'now')");
   host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id LIKE 't%'");
   REQUIRE(host.sees(worker, "t5", "beta"));
-  replace_database(host, host.file("backup.db"));
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) == 100; }));
+  replace_database(host.directory_path(), host.file("backup.db"));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::withheld) == 100; }));
   host.turn_for(std::chrono::milliseconds(200));
   CHECK(worker.resolve("t5").shard().name() == "beta");
   host.sql("INSERT INTO directory_approval VALUES (" + std::to_string(version_of(host)) +
            ", 'test', 'now')");
   REQUIRE(host.sees(worker, "t5", "alpha"));
-  CHECK(counter(worker, Counter::withheld) == 0);
+  CHECK(count_of(worker, Counter::withheld) == 0);
 }
 
 TEST_CASE("an approval for this host lets through what waits, in the history that is served") {
@@ -264,20 +251,20 @@ TEST_CASE("an approval for this host lets through what waits, in the history tha
         {worker.status().directory_id, incarnation, static_cast<std::uint64_t>(version_of(host))});
     REQUIRE_MESSAGE(written.ok(), written.message());
   };
-  copy_database(host, host.file("backup.db"));
+  copy_database(host.directory_path(), host.file("backup.db"));
   host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id LIKE 't%'");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) == 100; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::withheld) == 100; }));
   approve(worker.status().incarnation + 1);  // of another history: allows nothing
   host.turn_for(std::chrono::milliseconds(200));
   CHECK(worker.resolve("t5").shard().name() == "alpha");
   approve(worker.status().incarnation);
   REQUIRE(host.sees(worker, "t5", "beta"));
-  CHECK(counter(worker, Counter::withheld) == 0);
+  CHECK(count_of(worker, Counter::withheld) == 0);
 
   // A restored directory: what was approved before says nothing of it.
-  replace_database(host, host.file("backup.db"));
+  replace_database(host.directory_path(), host.file("backup.db"));
   host.sql("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('new', 'beta')");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) != 0; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::withheld) != 0; }));
   CHECK(worker.resolve("t5").shard().name() == "beta");
   approve(worker.status().incarnation);
   REQUIRE(host.sees(worker, "t5", "alpha"));
@@ -306,7 +293,7 @@ TEST_CASE("an approval that somebody else can write allows nothing") {
   host.serve();
   const Reader worker = host.reader();
   host.sql("UPDATE shard_directory SET shard_id = 'beta' WHERE entry_id LIKE 't%'");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::withheld) == 100; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::withheld) == 100; }));
   const HostApproval given{worker.status().directory_id, worker.status().incarnation,
                            static_cast<std::uint64_t>(version_of(host))};
   REQUIRE(write_host_approval(host.segment_path(), given).ok());
@@ -334,7 +321,7 @@ TEST_CASE(
       "('new', 'beta'); COMMIT");
   REQUIRE(host.sees(worker, "new", "beta"));
   CHECK(worker.resolve("t5").shard().name() == "alpha");
-  CHECK(counter(worker, Counter::withheld) == 200);
+  CHECK(count_of(worker, Counter::withheld) == 200);
   CHECK(worker.status().replay_from > 0);
   host.kill();  // what is withheld survives
   host.serve();
@@ -355,7 +342,7 @@ TEST_CASE(
   const Reader worker = host.reader();
   SyncerHost other;
   other.sql("DROP TRIGGER IF EXISTS directory_layout_fixed");
-  copy_database(other, host.file("other.db"));
+  copy_database(other.directory_path(), host.file("other.db"));
   {
     SqliteDb db(host.file("other.db"), SqliteDb::Mode::read_write);
     std::string triggers;
@@ -364,7 +351,7 @@ TEST_CASE(
     db.exec(triggers);
     db.exec("UPDATE directory_layout SET directory_id = 'ffffffff-0000-4000-8000-000000000001'");
   }
-  replace_database(host, host.file("other.db"));
+  replace_database(host.directory_path(), host.file("other.db"));
   REQUIRE(host.turn_until([&] { return worker.status().source_state == "other_directory"; }));
   CHECK(worker.resolve("t5").shard().name() == "alpha");
   CHECK(worker.stale());
@@ -428,7 +415,7 @@ TEST_CASE("a full segment says so and harms nobody who is in it") {
   host.serve();
   const Reader worker = host.reader();
   host.sql("INSERT INTO shard_directory (entry_id, shard_id) VALUES ('one-too-many', 'alpha')");
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::refused_for_room) == 1; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::refused_for_room) == 1; }));
   CHECK_FALSE(worker.ready());
   CHECK(worker.readiness().reason ==
         "there is no room for all rows: the capacity is reached, or memory is lacking");
@@ -469,7 +456,7 @@ TEST_CASE(
       return worker.resolve("t5").shard().primary() == address;
     }));
   }
-  CHECK(counter(worker, Counter::supersedes) >= 1);
+  CHECK(count_of(worker, Counter::supersedes) >= 1);
   CHECK(worker.resolve("t9").found());
 }
 
@@ -495,13 +482,13 @@ TEST_CASE(
       "'beta')");
   REQUIRE(host.sees(worker, "fine", "beta"));
   CHECK(worker.resolve("early").answer() == Answer::unknown);
-  CHECK(counter(worker, Counter::quarantined) == 1);
+  CHECK(count_of(worker, Counter::quarantined) == 1);
   CHECK(worker.status().replay_from > 0);
   host.kill();
   host.serve();
   host.sql("INSERT INTO shard_topology (shard_id, primary_address) VALUES ('delta', 'd:1')");
   REQUIRE(host.sees(worker, "early", "delta"));
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::quarantined) == 0; }));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::quarantined) == 0; }));
   CHECK(worker.status().replay_from == 0);
 }
 
@@ -523,7 +510,7 @@ TEST_CASE("reconciliation finds a row that was changed behind the triggers") {
   CHECK(worker.resolve("t5").shard().name() == "alpha");
   host.syncer().reconcile_now();
   REQUIRE(host.sees(worker, "t5", "beta"));
-  CHECK(counter(worker, Counter::repairs) >= 1);
+  CHECK(count_of(worker, Counter::repairs) >= 1);
 }
 
 TEST_CASE("reconciliation of equal data finds nothing") {
@@ -532,6 +519,6 @@ TEST_CASE("reconciliation of equal data finds nothing") {
   host.serve();
   const Reader worker = host.reader();
   host.syncer().reconcile_now();
-  REQUIRE(host.turn_until([&] { return counter(worker, Counter::reconciliations) == 1; }));
-  CHECK(counter(worker, Counter::repairs) == 0);
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::reconciliations) == 1; }));
+  CHECK(count_of(worker, Counter::repairs) == 0);
 }

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -49,15 +48,6 @@ inline std::uint64_t allocated_bytes_of(const std::string& path) {
   struct stat info {};
   REQUIRE(::stat(path.c_str(), &info) == 0);
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
-}
-
-// A line of /proc/PID/status, in KiB.
-inline std::uint64_t kib_of(pid_t pid, const std::string& key) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1));
-  }
-  return 0;
 }
 
 }  // namespace fingerpost

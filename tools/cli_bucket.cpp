@@ -55,14 +55,11 @@ void run_assign(Context& context, const AssignFlags& flags) {
 }
 
 void print_bucket(const Context& context, const BucketRow& row) {
-  const auto or_null = [](const std::string& text) {
-    return text.empty() ? nlohmann::json() : nlohmann::json(text);
-  };
   if (context.json) {
     print_json({{"bucket", row.bucket},
-                {"shard", or_null(row.shard)},
-                {"state", or_null(row.state)},
-                {"target", or_null(row.target)},
+                {"shard", text_or_null(row.shard)},
+                {"state", text_or_null(row.state)},
+                {"target", text_or_null(row.target)},
                 {"epoch", row.shard.empty() ? nlohmann::json() : nlohmann::json(row.epoch)}});
     return;
   }

@@ -102,6 +102,10 @@ void print_json(const nlohmann::json& object) {
   std::cout << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
+nlohmann::json text_or_null(std::string_view text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
 void print_version(const Context& context, std::uint64_t version) {
   if (context.json) {
     print_json({{"version", version}});

@@ -58,6 +58,9 @@ void answer_no(Context& context, const std::string& message);
 // One JSON object as a line on stdout. Bytes that are not UTF-8 are replaced.
 void print_json(const nlohmann::json& object);
 
+// Null where there is nothing to say.
+nlohmann::json text_or_null(std::string_view text);
+
 // "version 123", or {"version":123}: the end of every verb that changes something.
 void print_version(const Context& context, std::uint64_t version);
 

@@ -20,13 +20,9 @@ struct Flags {
   bool at = false;
 };
 
-nlohmann::json or_null(const std::string& text) {
-  return text.empty() ? nlohmann::json() : nlohmann::json(text);
-}
-
 nlohmann::json as_json(const EntryImage& image) {
   if (image == EntryImage{}) return {};
-  return {{"shard", image.shard}, {"state", image.state}, {"target", or_null(image.target)}};
+  return {{"shard", image.shard}, {"state", image.state}, {"target", text_or_null(image.target)}};
 }
 
 std::string as_text(const EntryImage& image) {
@@ -42,9 +38,9 @@ void print_change(const Context& context, const EntryChange& change) {
          {"at", change.at},
          {"before", as_json(change.before)},
          {"after", as_json(change.after)},
-         {"who", or_null(change.who)},
-         {"verb", or_null(change.verb)},
-         {"note", or_null(change.note)},
+         {"who", text_or_null(change.who)},
+         {"verb", text_or_null(change.verb)},
+         {"note", text_or_null(change.note)},
          {"frozen_ms", change.frozen_ms ? nlohmann::json(*change.frozen_ms) : nlohmann::json()}});
     return;
   }
@@ -85,7 +81,7 @@ Status show_at(Context& context, Directory& directory, const Flags& flags) {
     print_json({{"id", flags.entry},
                 {"shard", change->after.shard},
                 {"state", change->after.state},
-                {"target", or_null(change->after.target)},
+                {"target", text_or_null(change->after.target)},
                 {"epoch", change->version},
                 {"updated_at", change->at}});
   } else {

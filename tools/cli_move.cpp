@@ -98,7 +98,7 @@ nlohmann::json as_json(const MoveRow& move) {
           {"to", move.target},
           {"owner", move.owner},
           {"since", move.started_at},
-          {"frozen_at", move.frozen_at.empty() ? nlohmann::json() : nlohmann::json(move.frozen_at)},
+          {"frozen_at", text_or_null(move.frozen_at)},
           {"deadline", move.deadline},
           {"overdue", move.overdue()},
           {"epoch", move.epoch}};

@@ -11,15 +11,11 @@
 namespace fingerpost {
 namespace {
 
-nlohmann::json or_null(const std::string& text) {
-  return text.empty() ? nlohmann::json() : nlohmann::json(text);
-}
-
 void print_pin(const Context& context, const std::string& id, const Pin& pin) {
   if (context.json) {
     print_json({{"id", id},
-                {"region", or_null(pin.region)},
-                {"reason", or_null(pin.reason)},
+                {"region", text_or_null(pin.region)},
+                {"reason", text_or_null(pin.reason)},
                 {"who", pin.who},
                 {"at", pin.at}});
     return;

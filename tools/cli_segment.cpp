@@ -26,10 +26,6 @@ void add_timeout(CLI::App& verb, std::chrono::milliseconds& timeout, const std::
                       fmt::format("{}s", timeout.count() / 1'000));
 }
 
-nlohmann::json text_or_null(std::string_view text) {
-  return text.empty() ? nlohmann::json() : nlohmann::json(text);
-}
-
 nlohmann::json milliseconds_or_null(std::optional<std::chrono::nanoseconds> time) {
   if (!time) return {};
   return std::chrono::duration_cast<std::chrono::milliseconds>(*time).count();

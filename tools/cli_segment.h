@@ -22,7 +22,6 @@ void add_segment_name(CLI::App& verb, std::string& name);
 void add_timeout(CLI::App& verb, std::chrono::milliseconds& timeout, const std::string& what_for);
 
 // Null where there is nothing to say.
-nlohmann::json text_or_null(std::string_view text);
 nlohmann::json milliseconds_or_null(std::optional<std::chrono::nanoseconds> time);
 
 // "ready", "ready, stale: WHY" or "not ready: WHY".

@@ -79,8 +79,7 @@ void print_shard(const Context& context, const ShardRow& row) {
                 {"attributes", attributes},
                 {"tenants", row.tenants},
                 {"load", row.reported ? nlohmann::json(*row.reported) : nlohmann::json()},
-                {"reported_at",
-                 row.reported_at.empty() ? nlohmann::json() : nlohmann::json(row.reported_at)},
+                {"reported_at", text_or_null(row.reported_at)},
                 {"epoch", row.epoch}});
     return;
   }

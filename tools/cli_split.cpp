@@ -42,7 +42,7 @@ void print_part(const Context& context, std::size_t part, const TenantRow& row) 
                 {"id", row.id},
                 {"shard", row.shard},
                 {"state", row.state},
-                {"target", row.target.empty() ? nlohmann::json() : nlohmann::json(row.target)},
+                {"target", text_or_null(row.target)},
                 {"epoch", row.epoch},
                 {"updated_at", row.updated_at}});
     return;

@@ -18,7 +18,7 @@ void print_tenant(const Context& context, const TenantRow& row) {
     print_json({{"id", row.id},
                 {"shard", row.shard},
                 {"state", row.state},
-                {"target", row.target.empty() ? nlohmann::json() : nlohmann::json(row.target)},
+                {"target", text_or_null(row.target)},
                 {"epoch", row.epoch},
                 {"updated_at", row.updated_at},
                 {"parts", row.parts == 0 ? nlohmann::json() : nlohmann::json(row.parts)}});
@@ -51,8 +51,7 @@ void print_created(const Context& context, const Created& created, bool dry_run)
   if (context.json) {
     print_json({{"shard", created.shard},
                 {"written", created.written},
-                {"answered_by", created.answered_by.empty() ? nlohmann::json()
-                                                            : nlohmann::json(created.answered_by)},
+                {"answered_by", text_or_null(created.answered_by)},
                 {"dry_run", dry_run},
                 {"version", created.version}});
     return;

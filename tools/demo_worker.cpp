@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <string>
 
 #include "reader/reader.h"
 #include "shm/hash.h"
+#include "shm/text_file.h"
 #include "tools/demo_ledger.h"
 
 namespace fingerpost::demo {
@@ -18,16 +18,8 @@ constexpr std::uint64_t kPollEvery = 1'000'000;  // resolves; a second or so
 constexpr std::size_t kStrangers = 4'096;        // ids without an entry of their own
 
 std::int64_t rss_anon_kib() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    if (word == "RssAnon:") {
-      std::int64_t kib = 0;
-      status >> kib;
-      return kib;
-    }
-  }
-  return 0;
+  const auto kib = number_after(read_text_file("/proc/self/status").value_or(""), "RssAnon");
+  return static_cast<std::int64_t>(kib.value_or(0));
 }
 
 // "s3" → 2; the demo's shards are s1 to s8.
