@@ -11,6 +11,8 @@
 
 #include "reader/mapped_segment.h"
 #include "shm/boot_clock.h"
+#include "shm/resolve.h"
+#include "shm/resolve_batch.h"
 #include "shm/segment_path.h"
 #include "shm/slot_entry.h"
 #include "shm/tenant_id.h"
@@ -140,42 +142,51 @@ struct Reader::Impl {
     return {&segment, resolution};
   }
 
-  // Asks a segment for the tenant as a whole.
-  static auto whole(std::string_view id) noexcept {
-    return [id](const MappedSegment& mapped) __attribute__((always_inline)) {
-      return fingerpost::resolve<StdAtomics>(mapped.memory(), id);
-    };
+  // What follows a word to its record, for a lookup in a segment.
+  static WholeTenant<StdAtomics> whole_tenant(const MappedSegment&) noexcept { return {}; }
+
+  // Whether `found`, of a first pass, is the answer, and nothing remains to be done.
+  [[gnu::always_inline]] static bool is_plain(std::string_view id,
+                                              const Resolution& found) noexcept {
+    return !root_superseded(found.root) &&
+           (found.source == RouteSource::override_entry || is_plain_tenant_id(id));
   }
 
-  // Found at the first look in a segment that serves: nothing remains to be done.
-  static bool is_plain(const Resolution& resolution) noexcept {
-    return resolution.source == RouteSource::override_entry && resolution.passes == 1 &&
-           !root_superseded(resolution.root);
+  // `follow_in(mapped)` gives what follows a word to its record there.
+  template <class FollowIn>
+  [[gnu::always_inline]] Route resolve(std::string_view id, const FollowIn& follow_in) noexcept {
+    if (id.empty() || id.size() > kIdBytesMax) [[unlikely]]
+      return refused();
+    MappedSegment& mapped = *current.load(kAcquire);
+    Resolution found;
+    if (resolve_at_home<StdAtomics, false>(mapped.memory(), id, found) && is_plain(id, found))
+        [[likely]]
+      return {&mapped, found};
+    return resolve_whole(id, mapped, follow_in);
   }
-
-  // `look_up(mapped)` asks the segment, and is asked again if its successor takes over.
-  template <class LookUp>
-  [[gnu::always_inline]] Route resolve(std::string_view id, LookUp&& look_up) noexcept {
-    if (id.empty() || id.size() > kIdBytesMax) return refused();
-    MappedSegment* const mapped = current.load(kAcquire);
-    const Resolution resolution = look_up(*mapped);
-    if (is_plain(resolution)) [[likely]]
-      return {mapped, resolution};
-    return conclude(id, *mapped, resolution, look_up);
+  template <class FollowIn>
+  [[gnu::noinline]] Route resolve_whole(std::string_view id, MappedSegment& mapped,
+                                        const FollowIn& follow_in) noexcept {
+    Resolution found;
+    if (resolve_at_home<StdAtomics, true>(mapped.memory(), id, found) && is_plain(id, found))
+      return {&mapped, found};
+    return conclude(id, mapped,
+                    resolve_following<StdAtomics>(mapped.memory(), id, follow_in(mapped)),
+                    follow_in);
   }
-  template <class LookUp>
-  [[gnu::noinline]] Route conclude(std::string_view id, MappedSegment& mapped,
-                                   const Resolution& first, LookUp look_up) noexcept {
+  template <class FollowIn>
+  Route conclude(std::string_view id, MappedSegment& mapped, const Resolution& first,
+                 const FollowIn& follow_in) noexcept {
     if (root_superseded(first.root) && mapped.claim_successor() && follow(mapped)) {
       MappedSegment& successor = *current.load(kAcquire);
-      const Resolution resolution = look_up(successor);
+      const Resolution resolution =
+          resolve_following<StdAtomics>(successor.memory(), id, follow_in(successor));
       count(resolution);
       return to_route(successor, id, resolution);
     }
     count(first);
     return to_route(mapped, id, first);
   }
-  Route resolve(std::string_view id) noexcept { return resolve(id, whole(id)); }
 
   // At most kBatchMax.
   void resolve_batch(std::span<const std::string_view> ids, std::span<Route> routes) noexcept {
@@ -184,15 +195,15 @@ struct Reader::Impl {
       return !id.empty() && id.size() <= kIdBytesMax;
     });
     if (!askable || mapped.superseded()) {
-      for (std::size_t i = 0; i < ids.size(); ++i) routes[i] = resolve(ids[i]);
+      for (std::size_t i = 0; i < ids.size(); ++i) routes[i] = resolve(ids[i], whole_tenant);
       return;
     }
     fingerpost::resolve_batch<StdAtomics>(
-        mapped.memory(), ids, [&](std::size_t i, const Resolution& resolution) {
-          if (is_plain(resolution)) [[likely]] {
-            std::construct_at(&routes[i], &mapped, resolution);  // in place: shm/generation.h
+        mapped.memory(), ids, [&](std::size_t i, bool done, const Resolution& found) {
+          if (done && is_plain(ids[i], found)) [[likely]] {
+            std::construct_at(&routes[i], &mapped, found);  // in place: shm/generation.h
           } else {
-            routes[i] = conclude(ids[i], mapped, resolution, whole(ids[i]));
+            routes[i] = resolve_whole(ids[i], mapped, whole_tenant);
           }
         });
   }
@@ -226,26 +237,26 @@ Result<Reader> Reader::open(std::string_view name_or_path, const ReaderOptions& 
 }
 
 Route Reader::resolve(std::string_view id) const noexcept {
-  return impl_->resolve(id);
+  return impl_->resolve(id, Impl::whole_tenant);
 }
 
 Route Reader::resolve(std::string_view id, std::string_view object) const noexcept {
-  return impl_->resolve(id, [id, object](const MappedSegment& mapped) {
-    return fingerpost::resolve<StdAtomics>(mapped.memory(), id, object);
-  });
+  return impl_->resolve(
+      id, [object](const MappedSegment&) { return PartOfObject<StdAtomics>{object}; });
 }
 
 std::size_t Reader::resolve_all(std::string_view id, std::span<Route> routes) const noexcept {
   const Route whole = impl_->resolve(id, [&](const MappedSegment& mapped) {
-    return fingerpost::resolve_all<StdAtomics>(mapped.memory(), id,
-                                               [&](unsigned k, const RouteFields& route) {
-                                                 if (k >= routes.size()) return;
-                                                 Resolution part;
-                                                 part.answer = answer_of(route);
-                                                 part.source = RouteSource::part;
-                                                 part.route = route;
-                                                 routes[k] = Route(&mapped, part);
-                                               });
+    return [&](std::uint64_t word, RecordsView<StdAtomics> records) {
+      return load_parts<StdAtomics>(word, records, [&](unsigned k, const RouteFields& route) {
+        if (k >= routes.size()) return;
+        Resolution part;
+        part.answer = answer_of(route);
+        part.source = RouteSource::part;
+        part.route = route;
+        routes[k] = Route(&mapped, part);
+      });
+    };
   });
   if (whole.answer() == Answer::split) return whole.parts();
   if (!routes.empty()) routes[0] = whole;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "shm/resolve.h"
+#include "shm/resolve_pass.h"
 #include "shm/route_fields.h"
 #include "shm/topology_record.h"
 

@@ -58,4 +58,33 @@ template <class A, bool kWritable, class Byte>
       base + geometry.records_at());
 }
 
+// The bytes of a half that may be read: none, or a table header at least.
+template <class A>
+class HalfView {
+ public:
+  HalfView() noexcept = default;
+  HalfView(const std::byte* base, std::uint64_t allocated) noexcept
+      : header_(reinterpret_cast<const TableHeader<A>*>(base)), allocated_(allocated) {}
+
+  explicit operator bool() const noexcept { return header_ != nullptr; }
+  std::uint64_t seed() const noexcept { return header_->seed.load(kAcquire); }  // pairs: geometry
+
+  bool has_fallback() const noexcept {
+    return header_->fallback_count.load(kAcquire) != 0;  // pairs: geometry
+  }
+
+  // Points `out`, all but its seed, at the generation in this half; false unless all of it lies in
+  // what is allocated. A mixture of two generations may pass: the root, looked at again, tells.
+  [[gnu::always_inline]] bool generation(Generation<A, false>& out) const noexcept {
+    load_geometry(*header_, out.geometry);
+    if (!out.geometry.plausible() || out.geometry.bytes() > allocated_) return false;
+    place_generation(reinterpret_cast<const std::byte*>(header_), out);
+    return true;
+  }
+
+ private:
+  const TableHeader<A>* header_ = nullptr;
+  std::uint64_t allocated_ = 0;
+};
+
 }  // namespace fingerpost

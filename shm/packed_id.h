@@ -22,6 +22,15 @@ struct IdShape {
   }
 };
 
+// The last `count` bytes, 1 to 7, of a text of eight or more, zero-padded, in memory order.
+[[gnu::always_inline]] inline std::uint64_t load_last_bytes(std::string_view text,
+                                                            std::size_t count) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, text.data() + text.size() - 8, 8);
+  const std::size_t others = 64 - 8 * count;
+  return std::endian::native == std::endian::little ? word >> others : word << others;
+}
+
 // The up to eight bytes of `text` from `at`, zero-padded, in memory order. Reads nothing outside
 // `text`.
 inline std::uint64_t load_padded_word(std::string_view text, std::size_t at) noexcept {
@@ -32,11 +41,7 @@ inline std::uint64_t load_padded_word(std::string_view text, std::size_t at) noe
     std::memcpy(&word, text.data() + at, 8);
     return word;
   }
-  if (text.size() >= 8) {  // the last eight bytes, and of them those that are left
-    std::memcpy(&word, text.data() + text.size() - 8, 8);
-    return std::endian::native == std::endian::little ? word >> (64 - 8 * left)
-                                                      : word << (64 - 8 * left);
-  }
+  if (text.size() >= 8) return load_last_bytes(text, left);
   for (std::size_t i = 0; i < left; ++i) {
     reinterpret_cast<unsigned char*>(&word)[i] = static_cast<unsigned char>(text[at + i]);
   }
@@ -49,18 +54,26 @@ class PackedId {
   // `id` has 1 to 255 bytes and must outlive this object.
   explicit PackedId(std::string_view id) noexcept : id_(id) {}
 
-  std::size_t length() const noexcept { return id_.size(); }
-  bool is_long() const noexcept { return Shape::is_long(id_.size()); }
+  [[gnu::always_inline]] std::size_t length() const noexcept { return id_.size(); }
+  [[gnu::always_inline]] bool is_long() const noexcept { return Shape::is_long(id_.size()); }
   // The words of the slot that hold bytes of the id: so many full ones, then perhaps a rest. What
   // is behind is zero.
-  std::size_t full_words() const noexcept { return is_long() ? A::kIdWords - 1 : id_.size() / 8; }
-  bool has_rest() const noexcept { return !is_long() && id_.size() % 8 != 0; }
-  std::uint64_t full_word(std::size_t i) const noexcept {
+  [[gnu::always_inline]] std::size_t full_words() const noexcept {
+    return is_long() ? A::kIdWords - 1 : id_.size() / 8;
+  }
+  [[gnu::always_inline]] bool has_rest() const noexcept {
+    return !is_long() && id_.size() % 8 != 0;
+  }
+  [[gnu::always_inline]] std::uint64_t full_word(std::size_t i) const noexcept {
     std::uint64_t word;
     std::memcpy(&word, id_.data() + i * 8, 8);
     return word;
   }
-  std::uint64_t rest_word() const noexcept { return load_padded_word(id_, id_.size() / 8 * 8); }
+  [[gnu::always_inline]] std::uint64_t rest_word() const noexcept {
+    if (id_.size() >= 8) [[likely]]
+      return load_last_bytes(id_, id_.size() % 8);
+    return load_padded_word(id_, 0);
+  }
   std::size_t tail_words() const noexcept { return Shape::tail_words(id_.size()); }
   std::uint64_t inline_word(std::size_t i) const noexcept { return load_padded_word(id_, i * 8); }
   std::uint64_t tail_word(std::size_t i) const noexcept {

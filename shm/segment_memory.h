@@ -19,35 +19,35 @@ class SegmentMemory {
   using Header = std::conditional_t<kWritable, FileHeader<A>, const FileHeader<A>>;
 
   SegmentMemory() noexcept = default;
-  SegmentMemory(Byte* base, const SegmentPlan& plan) noexcept : base_(base), plan_(plan) {}
+  SegmentMemory(Byte* base, const SegmentPlan& plan) noexcept
+      : base_(base), control_(reinterpret_cast<Control*>(base + plan.control_at)), plan_(plan) {}
 
   const SegmentPlan& plan() const noexcept { return plan_; }
   Header& header() const noexcept { return *reinterpret_cast<Header*>(base_); }
-  Control& control() const noexcept {
-    return *reinterpret_cast<Control*>(base_ + plan_.control_at);
-  }
+  Control& control() const noexcept { return *control_; }
   Byte* topology_region() const noexcept { return base_ + plan_.topology_at; }
   TopologyView<A> topology() const noexcept { return {topology_region(), plan_.topology_bytes}; }
   Byte* half(unsigned index) const noexcept { return base_ + plan_.half_at[index]; }
 
   const typename A::Word& root() const noexcept { return control().root; }
 
-  // Points `out` at the generation in that half; false unless all of it lies in what is allocated.
-  // A mixture of two generations may pass: the root, looked at again, tells.
-  [[gnu::always_inline]] bool generation(unsigned index, Generation<A, false>& out) const noexcept {
-    const std::byte* base = half(index);
+  // What of that half may be read.
+  [[gnu::always_inline]] HalfView<A> half_view(unsigned index) const noexcept {
     const std::uint64_t allocated = control().allocated[index].load(kAcquire);  // pairs: allocated
-    if (allocated < kTableHeaderBytes || allocated > plan_.half_bytes) return false;
-    const auto& header = *reinterpret_cast<const TableHeader<A>*>(base);
-    load_geometry(header, out.geometry);
-    if (!out.geometry.plausible() || out.geometry.bytes() > allocated) return false;
-    place_generation(base, out);
-    out.seed = header.seed.load(kAcquire);  // pairs: geometry
+    if (allocated < kTableHeaderBytes || allocated > plan_.half_bytes) return {};
+    return {half(index), allocated};
+  }
+  // The generation there, seed and all; false as HalfView::generation.
+  bool generation(unsigned index, Generation<A, false>& out) const noexcept {
+    const HalfView<A> half = half_view(index);
+    if (!half || !half.generation(out)) return false;
+    out.seed = half.seed();
     return true;
   }
 
  private:
   Byte* base_ = nullptr;
+  Control* control_ = nullptr;
   SegmentPlan plan_;
 };
 

@@ -25,6 +25,8 @@ constexpr std::size_t slot_id_length(std::uint64_t header) noexcept {
 constexpr bool is_odd(std::uint64_t sequence) noexcept {
   return (sequence & 1) != 0;
 }
+// What a header must show of a slot to be the one of an id: an even sequence, and its length.
+inline constexpr std::uint64_t kSlotShapeMask = encode_slot_header(1, 0xFF);
 
 // The words of a generation's records area, bounded: a word outside reads as 0.
 template <class A>
@@ -37,19 +39,13 @@ struct RecordsView {
   }
 };
 
-// Whether the slot's id, as far as it can be seen now, is `id`. Meaningful only if the header is
-// the same before and after.
+// Whether the slot holds `id`, which is too long for it: its head there, its tail in the records.
 template <class A>
-[[gnu::always_inline]] inline bool slot_holds_id(const Slot<A>& slot, const PackedId<A>& id,
-                                                 RecordsView<A> records) noexcept {
-  const std::size_t full = id.full_words();
-  std::uint64_t difference = 0;
-  for (std::size_t i = 0; i < full; ++i) {
-    difference |= slot.id[i].load(kAcquire) ^ id.full_word(i);  // pairs: slot-id
+[[gnu::noinline]] bool slot_holds_long_id(const Slot<A>& slot, PackedId<A> id,
+                                          RecordsView<A> records) noexcept {
+  for (std::size_t i = 0; i < A::kIdWords - 1; ++i) {
+    if (slot.id[i].load(kAcquire) != id.full_word(i)) return false;  // pairs: slot-id
   }
-  if (id.has_rest()) difference |= slot.id[full].load(kAcquire) ^ id.rest_word();  // pairs: slot-id
-  if (difference != 0) return false;
-  if (!id.is_long()) return true;
   const std::uint64_t tail = slot.id[A::kIdWords - 1].load(kAcquire);  // pairs: slot-id
   for (std::size_t i = 0; i < id.tail_words(); ++i) {
     if (records.load(tail + i) != id.tail_word(i)) return false;
@@ -57,12 +53,38 @@ template <class A>
   return true;
 }
 
+// Whether the words of the slot from number kFirst on are those of an id that fits. One word a
+// step, unrolled by the compiler.
+template <class A, std::size_t kFirst = 0>
+[[gnu::always_inline]] inline bool slot_holds_words(const Slot<A>& slot,
+                                                    const PackedId<A>& id) noexcept {
+  if constexpr (kFirst == A::kIdWords) {
+    return true;
+  } else {
+    if (kFirst == id.full_words()) {
+      return !id.has_rest() || slot.id[kFirst].load(kAcquire) == id.rest_word();  // pairs: slot-id
+    }
+    return slot.id[kFirst].load(kAcquire) == id.full_word(kFirst) &&  // pairs: slot-id
+           slot_holds_words<A, kFirst + 1>(slot, id);
+  }
+}
+
+// Whether the slot's id, as far as it can be seen now, is `id`. Meaningful only if the header is
+// the same before and after.
+template <class A>
+[[gnu::always_inline]] inline bool slot_holds_id(const Slot<A>& slot, const PackedId<A>& id,
+                                                 RecordsView<A> records) noexcept {
+  if (id.is_long()) [[unlikely]]
+    return slot_holds_long_id(slot, id, records);
+  return slot_holds_words(slot, id);
+}
+
 // The route word of `id` if the slot is its own; kNoRoute otherwise. Bounded: one look.
 template <class A>
 [[gnu::always_inline]] inline std::uint64_t read_slot(const Slot<A>& slot, const PackedId<A>& id,
                                                       RecordsView<A> records) noexcept {
   const std::uint64_t before = slot.header.load(kAcquire);  // pairs: slot-header
-  if (is_odd(slot_sequence(before)) || slot_id_length(before) != id.length()) return 0;
+  if ((before & kSlotShapeMask) != encode_slot_header(0, id.length())) return 0;
   if (!slot_holds_id(slot, id, records)) return 0;
   const std::uint64_t route = slot.route.load(kAcquire);   // pairs: slot-route
   const std::uint64_t after = slot.header.load(kAcquire);  // pairs: slot-header

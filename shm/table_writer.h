@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "shm/hash.h"
-#include "shm/resolve.h"
+#include "shm/resolve_pass.h"
 #include "shm/slot_entry.h"
 #include "shm/table_view.h"
 #include "shm/tenant_id.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -17,6 +18,28 @@ inline constexpr std::string_view kPartPrefix = "part:";
 // and 0x7F, outside the reserved prefixes "bucket:" and "part:". Compared byte for byte, never
 // folded or trimmed.
 std::optional<std::string_view> why_not_tenant_id(std::string_view id) noexcept;
+
+// Whether the eight bytes at `bytes` are all printable ASCII, 0x20 to 0x7E: nearly every id is
+// nothing else.
+inline bool is_plain_word(const char* bytes) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kHigh = 0x80 * kOnes;
+  std::uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  // With the high bits clear, subtracting 0x20 borrows in a byte below 0x20 (and perhaps above one,
+  // which then fails as well, rightly), and adding 1 carries into the high bit of 0x7F.
+  return ((word | (word - 0x20 * kOnes) | (word + kOnes)) & kHigh) == 0;
+}
+
+// The quick look at the same: true only for a tenant id, false for some of them as well.
+inline bool is_plain_tenant_id(std::string_view id) noexcept {
+  if (id.size() < 8 || id.size() > kIdBytesMax) return false;
+  const char* const last = id.data() + id.size() - 8;
+  for (const char* at = id.data(); at < last; at += 8) {
+    if (!is_plain_word(at)) return false;
+  }
+  return is_plain_word(last) && !id.starts_with(kBucketPrefix) && !id.starts_with(kPartPrefix);
+}
 
 // The same for an entry id as a directory row carries it: a tenant id, "bucket:N" or "part:K:ID".
 std::optional<std::string_view> why_not_entry_id(std::string_view id) noexcept;

@@ -168,7 +168,7 @@ struct Half {
   }
 };
 
-// root() and generation(), as resolve asks for them.
+// root() and half_view(), as resolve asks for them.
 struct Halves {
   Word root_word;
   Half halves[2];
@@ -181,9 +181,14 @@ struct Halves {
     root_word.store(encode_root(generation, half), kRelease);
   }
   const Word& root() const { return root_word; }
-  bool generation(unsigned half, Generation<Atomics, false>& out) const {
-    return halves[half].generation(out);
-  }
+  struct View {
+    const Half* half = nullptr;
+    explicit operator bool() const { return half != nullptr; }
+    std::uint64_t seed() const { return half->header.seed.load(kAcquire); }
+    bool has_fallback() const { return half->header.fallback_count.load(kAcquire) != 0; }
+    bool generation(Generation<Atomics, false>& out) const { return half->generation(out); }
+  };
+  View half_view(unsigned half) const { return {&halves[half]}; }
 };
 
 std::uint16_t shard_of(const Halves& memory, const std::string& id) {

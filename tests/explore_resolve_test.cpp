@@ -26,12 +26,12 @@ class ExploredMemory {
   }
 
   const TracedAtomics::Word& root() const noexcept { return memory_.root(); }
-  bool generation(unsigned half, Generation<TracedAtomics, false>& out) const noexcept {
+  HalfView<TracedAtomics> half_view(unsigned half) const noexcept {
     std::vector<std::uint64_t> local = context_;
     local.push_back(++passes_);
     local.push_back(explorer_.last_loaded());
     explorer_.checkpoint(std::move(local));
-    return memory_.generation(half, out);
+    return memory_.half_view(half);
   }
 
  private:
@@ -70,9 +70,9 @@ class WatchedReader {
             "the position is of no moment");
   }
 
-  void look_up(const std::string& id) {
+  void look_up(const std::string& id, bool long_way = false) {
     memory_.begin_lookup({++steps_, since_});
-    const Seen seen = tell<TracedAtomics>(memory_, id).seen;
+    const Seen seen = tell<TracedAtomics>(memory_, id, long_way).seen;
     const auto& list = seen_by_truth_.at(id);
     advance([&](std::size_t i) { return list[i] == seen; },
             [&] {
@@ -158,10 +158,12 @@ TEST_CASE("a lookup, and one after it, tell what was true, and nothing older the
     const RecordedRun run(scenario);
     for (const std::string& id : scenario.ids) {
       CAPTURE(id);
-      executions += explore(run, run.first(), run.stores(), [&](WatchedReader& reader) {
-        reader.look_up(id);
-        reader.look_up(id);
-      });
+      for (const bool long_way : {false, true}) {
+        executions += explore(run, run.first(), run.stores(), [&](WatchedReader& reader) {
+          reader.look_up(id, long_way);
+          reader.look_up(id, long_way);
+        });
+      }
     }
   }
   MESSAGE(executions << " executions");
