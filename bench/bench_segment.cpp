@@ -25,22 +25,17 @@ void check(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
 }
 
-std::unique_ptr<OwnedSegment> make_segment(const std::string& path, std::uint64_t capacity) {
+std::unique_ptr<OwnedSegment> make_segment(const std::string& path, std::uint64_t capacity,
+                                           const DirectoryId& directory_id) {
   SegmentIdentity identity;
-  identity.directory_id = bench_directory();
+  identity.directory_id = directory_id;
   identity.plan = SegmentPlan::make(capacity);
   identity.boot_id = checked(current_boot_id());
   return checked(OwnedSegment::create(path, SegmentAccess::of_this_process(), identity));
 }
 
-BenchSegment::BenchSegment(const Contents& contents, std::uint64_t buckets)
-    : path_(folder_.file("fingerpost.bench")) {
-  lock_ = std::make_unique<WriterLock>(
-      checked(WriterLock::acquire(path_, SegmentAccess::of_this_process().owner)));
-  // Room to grow by half.
-  segment_ =
-      make_segment(path_, std::max<std::uint64_t>(1'024, contents.entries + contents.entries / 2));
-  auto& to = writer();
+void fill_segment(OwnedSegment& segment, const Contents& contents, std::uint64_t buckets) {
+  auto& to = segment.writer();
   check(to.publish_topology(shards()));
   TableNeeds needs;
   needs.entries = contents.entries;
@@ -57,6 +52,16 @@ BenchSegment::BenchSegment(const Contents& contents, std::uint64_t buckets)
   }
   to.switch_generation();
   to.publish({1, contents.entries + 1, 1, 0});
+}
+
+BenchSegment::BenchSegment(const Contents& contents, std::uint64_t buckets)
+    : path_(folder_.file("fingerpost.bench")) {
+  lock_ = std::make_unique<WriterLock>(
+      checked(WriterLock::acquire(path_, SegmentAccess::of_this_process().owner)));
+  // Room to grow by half.
+  segment_ =
+      make_segment(path_, std::max<std::uint64_t>(1'024, contents.entries + contents.entries / 2));
+  fill_segment(*segment_, contents, buckets);
   check(segment_->publish_first());
 }
 

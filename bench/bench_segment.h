@@ -51,6 +51,9 @@ class BenchSegment {
 };
 
 // An empty segment at `path`, as the syncer makes it.
-std::unique_ptr<OwnedSegment> make_segment(const std::string& path, std::uint64_t capacity);
+std::unique_ptr<OwnedSegment> make_segment(const std::string& path, std::uint64_t capacity,
+                                           const DirectoryId& directory_id = bench_directory());
+// Loads it, as its first generation. `buckets` as for BenchSegment.
+void fill_segment(OwnedSegment& segment, const Contents& contents, std::uint64_t buckets);
 
 }  // namespace fingerpost::bench

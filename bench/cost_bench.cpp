@@ -22,6 +22,7 @@
 #include "reader/reader.h"
 #include "syncer/row_sink.h"
 #include "syncer/snapshot_store.h"
+#include "syncer/snapshot_task.h"
 #include "syncer/source.h"
 #include "syncer/sqlite_db.h"
 #include "syncer/table_fill.h"
@@ -96,28 +97,33 @@ class Origin {
     return folder_.file("state-" + std::to_string(entries));
   }
 
-  // Its path.
+  // By the syncer's own scan of a table that is loaded under that directory's name. Its path.
   std::string write_snapshot(std::uint64_t entries) {
     const auto source = checked(open_source(directory()));
     checked(source->read_layout());
     const auto read = checked(source->read_all());
+    const ScratchFolder folder(kTmpfs);
+    const auto segment =
+        make_segment(folder.file("fingerpost.origin"), entries, read->layout().directory_id);
+    fill_segment(*segment, {KeyShape::uuid, entries}, 0);
     const auto store = checked(SnapshotStore::open(state_dir(entries), "bench", IoOptions{}));
-    const auto writer = checked(store->write(read->layout().directory_id, 1));
-    for (std::uint64_t number = 0; number < entries; ++number) {
-      check(writer->append_entry(make_key(KeyShape::uuid, number),
-                                 static_cast<std::uint8_t>(State::active), shard_of(number),
-                                 kNoSnapshotShard, answer_of(number)));
-    }
+    const auto task = checked(SnapshotTask::begin(*store, *segment));
     SnapshotEnd end;
     end.cursor = read->end();
     end.last_sync_unix_ns = unix_time_ns();
-    end.meta = {read->layout(), read->topology()};
-    check(writer->finish(end));
-    return writer->path();
+    end.meta.layout = read->layout();
+    const std::int64_t begin = now_ns();
+    while (!checked(task->step(std::chrono::milliseconds(10), end))) {
+    }
+    write_s_ = static_cast<double>(now_ns() - begin) * 1e-9;
+    return task->path();
   }
+  // Of the last snapshot: seconds from the first slot to the file under its name.
+  double write_s() const { return write_s_; }
 
  private:
   ScratchFolder folder_{kDisk};
+  double write_s_ = 0;
 };
 
 // One load into a new segment on tmpfs, as the syncer does it: seconds, its memory reserved and
@@ -132,7 +138,7 @@ double load_once(const std::string& snapshot, std::uint64_t entries, IoChoice ch
     auto reader = checked(SnapshotReader::open(snapshot, io));
     segment = make_segment(path, std::max<std::uint64_t>(1'024, entries));
     auto& writer = segment->writer();
-    check(writer.begin_load(needs_of(reader->info(), 0), draw_seed(), 1, false));
+    check(writer.begin_load(needs_of(reader->info(), 0), reader->info().header.seed, 1, false));
     Quarantine quarantine;
     RowSink sink(*segment, quarantine, [] {});
     const auto fill = checked(fill_from_snapshot(std::move(reader), sink));
@@ -157,8 +163,7 @@ double copy_once(const std::string& snapshot) {
 }
 
 Json measure_load(Origin& origin, const Scale& scale) {
-  std::string snapshot;
-  const double written = seconds([&] { snapshot = origin.write_snapshot(scale.large); });
+  const std::string snapshot = origin.write_snapshot(scale.large);
   std::vector<double> loads;
   std::vector<double> plain;
   std::vector<double> copies;
@@ -174,7 +179,7 @@ Json measure_load(Origin& origin, const Scale& scale) {
           {"cp_s", median(copies)},
           {"load_over_cp", median_ratio(loads, copies)},
           {"load_rows_per_s", static_cast<double>(scale.large) / median(loads)},
-          {"write_rows_per_s", static_cast<double>(scale.large) / written}};
+          {"write_rows_per_s", static_cast<double>(scale.large) / origin.write_s()}};
 }
 
 // Changed rows through the syncer's own way into the table, in batches of a hundredth of it.
@@ -206,7 +211,8 @@ Json measure_apply(const Scale& scale) {
   }
   const double grown = seconds([&] {
     auto& writer = segment.writer();
-    check(writer.begin_copy({scale.middle / 4, 0, FallbackKind::none, 0}, draw_seed()));
+    check(writer.begin_copy({scale.middle / 4, 0, FallbackKind::none, 0},
+                            writer.table().generation().seed));
     while (!checked(writer.step_copy(std::chrono::milliseconds(1)))) {
     }
     writer.switch_generation();

@@ -217,10 +217,19 @@ bool RowSink::grew(const TableNeeds& extra) {
 Status RowSink::grow(const TableNeeds& extra) {
   if (!writer().has_table())
     return {Code::no_space, "the generation under construction is too small"};
-  if (Status s = writer().begin_copy(extra, draw_seed()); !s.ok()) {
-    writer().add(Counter::rebuild_failures);
-    return s;
+  // Under the same seed the copy is one sweep through both tables; another one is drawn where that
+  // is what is needed, and after a chain that is full under this one.
+  for (bool reseeds = extra.entries == 0;; reseeds = true) {
+    const std::uint64_t seed = reseeds ? draw_seed() : writer().table().generation().seed;
+    if (Status s = writer().begin_copy(extra, seed); !s.ok()) {
+      writer().add(Counter::rebuild_failures);
+      return s;
+    }
+    if (Status s = finish_copy(); s.ok() || reseeds) return s;
   }
+}
+
+Status RowSink::finish_copy() {
   for (;;) {
     const auto done = writer().step_copy(kSlice);
     if (!done.ok()) return done.status();

@@ -62,6 +62,7 @@ class RowSink {
   void make_room(const Batch& batch);
   // grow() unless it failed in this batch already.
   bool grew(const TableNeeds& extra);
+  Status finish_copy();
 
   OwnedSegment& segment_;
   Quarantine& quarantine_;

@@ -256,6 +256,7 @@ std::uint64_t encode_header(const SnapshotHeader& header, std::span<std::byte> o
   store(at + 88, header.entries);
   store(at + 96, header.tombstones);
   store(at + 104, header.parts);
+  store(at + 112, header.seed);
   const std::uint64_t digest = content_digest(out.first(kHeaderDigestAt));
   store(at + kHeaderDigestAt, digest);
   return digest;
@@ -292,6 +293,7 @@ Result<SnapshotHeader> decode_header(std::span<const std::byte> bytes, std::uint
   header.entries = load<std::uint64_t>(at + 88);
   header.tombstones = load<std::uint64_t>(at + 96);
   header.parts = load<std::uint64_t>(at + 104);
+  header.seed = load<std::uint64_t>(at + 112);
   if (header.blocks_bytes > kSnapshotBlocksBytesMax || header.meta_bytes < kDigestBytes ||
       header.meta_bytes > kSnapshotMetaBytesMax) {
     return damaged(fmt::format("header claims {} bytes of blocks and {} of meta",

@@ -10,7 +10,8 @@
 // version ·
 //           48 u64 nonce · 56 u64 replay_from · 64 i64 last successful sync (unix ns) · 72 u64
 //           bytes of all blocks · 80 u64 bytes of meta · 88 u64 entries · 96 u64 tombstones · 104
-//           u64 parts of all split tenants · 112 zeros · 4,088 digest
+//           u64 parts of all split tenants · 112 u64 seed of the table it was scanned from, 0 if
+//           none · 120 zeros · 4,088 digest
 // block     0 digest of the rest · 8 u32 magic · 12 u32 used bytes, this head included · 16 u64
 // ordinal ·
 //           24 u32 records · 28 u32 zero · 32 records, then zeros to the end of the block
@@ -24,6 +25,9 @@
 //           40 u64 chain · 48 u64 version · 56 zeros
 // chain     starts at 0; each digest d of a block, then of meta, then of the header makes it
 //           XXH3-64(chain, d)
+//
+// A scan's records lie in the order of their index hashes under that seed, in a table of any size:
+// loaded under the same seed they go to memory in one sweep.
 //
 // A snapshot of a live table is its scan plus the tail of what was applied meanwhile: of several
 // records of one id the one with the highest epoch (of a split: read at) holds, whatever their
@@ -72,6 +76,7 @@ struct SnapshotHeader {
   std::uint64_t entries = 0;  // entry and bucket records; an id may be among them more than once
   std::uint64_t tombstones = 0;
   std::uint64_t parts = 0;  // of all records of split tenants
+  std::uint64_t seed = 0;   // of the table that was scanned; 0: not known
 
   std::uint64_t blocks() const {
     return (blocks_bytes + kSnapshotBlockBytes - 1) / kSnapshotBlockBytes;

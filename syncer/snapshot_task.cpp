@@ -114,6 +114,7 @@ Result<bool> SnapshotTask::step(std::chrono::nanoseconds budget, const SnapshotE
   }
   SnapshotEnd sealed = end;
   sealed.meta.topology = topology();
+  sealed.seed = table.generation().seed;
   version_ = end.cursor.version;
   if (Status s = writer_->seal(sealed); !s.ok()) return s;
   sealed_ = true;

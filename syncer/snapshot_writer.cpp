@@ -192,6 +192,7 @@ Status SnapshotWriter::seal(const SnapshotEnd& end) {
   header_.cursor = end.cursor;
   header_.replay_from = end.replay_from;
   header_.last_sync_unix_ns = end.last_sync_unix_ns;
+  header_.seed = end.seed;
   header_.meta_bytes = meta->size();
   std::vector<std::byte> head(kSnapshotHeaderBytes);
   const std::uint64_t header_digest = encode_header(header_, head);

@@ -27,6 +27,7 @@ struct SnapshotEnd {
   Cursor cursor;
   std::uint64_t replay_from = 0;
   std::int64_t last_sync_unix_ns = 0;
+  std::uint64_t seed = 0;  // of the table that was scanned; 0: none was
   SnapshotMeta meta;  // every shard that a record names lies in its topology
 };
 

@@ -397,12 +397,14 @@ void Syncer::step_rebuild() {
       failed = done.status();
     } else if (*done) {
       writer.switch_generation();
+      reseed_ = false;
     }
   } else if (writer.rebuild_due() && Clock::now() >= next_rebuild_) {
-    failed = writer.begin_copy({}, draw_seed());
+    failed = writer.begin_copy({}, seed_like(writer.table().generation().seed));
     if (!failed.ok()) writer.add(Counter::rebuild_failures);
   }
   if (!failed.ok()) {
+    reseed_ = true;
     next_rebuild_ = Clock::now() + kRebuildRetry;
     log_.limited(Log::Level::error, "growth", "the table cannot grow: " + failed.message());
   }

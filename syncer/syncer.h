@@ -131,6 +131,9 @@ class Syncer {
   void fill_failed(const Status& status);
   void drop_fill();
   OwnedSegment& fill_target();
+  // A seed for a table that is filled in the order of one with the seed `known`: that one, unless a
+  // chain was full under it.
+  std::uint64_t seed_like(std::uint64_t known) const;
 
   // --- turns (syncer.cpp) ---
   Status beat();
@@ -191,8 +194,9 @@ class Syncer {
   std::vector<std::string> rejected_snapshots_;  // since the start
   std::uint64_t approved_ = 0;                   // at the last replay of quarantined rows
   std::uint64_t record_words_ = 0;               // what the last fill found too small, doubled
-  std::uint64_t topology_bytes_ = 0;             // of the next segment; 0: the default
-  bool topology_known_ = false;                  // read whole since the start
+  bool reseed_ = false;               // the last fill or copy met a full probe chain, perhaps
+  std::uint64_t topology_bytes_ = 0;  // of the next segment; 0: the default
+  bool topology_known_ = false;       // read whole since the start
   bool behind_ = false;  // what was read last is not applied yet, and must be read again
   bool hinted_ = true;
   bool retaining_ = false;

@@ -177,7 +177,7 @@ Status Syncer::begin_boot_from_snapshot(bool& begun) {
     if (Status s = make_segment(info.header.directory_id, topology_bytes_, next_); !s.ok())
       return s;
     auto& writer = next_->writer();
-    if (Status s = writer.begin_load(needs_of(info, record_words_), draw_seed(),
+    if (Status s = writer.begin_load(needs_of(info, record_words_), seed_like(info.header.seed),
                                      info.header.incarnation, false);
         !s.ok()) {
       next_.reset();

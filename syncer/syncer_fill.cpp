@@ -25,6 +25,10 @@ bool is_same_rule(const DirectoryLayout& one, const DirectoryLayout& other) {
 
 }  // namespace
 
+std::uint64_t Syncer::seed_like(std::uint64_t known) const {
+  return known == 0 || reseed_ ? draw_seed() : known;
+}
+
 OwnedSegment& Syncer::fill_target() {
   return next_ ? *next_ : *segment_;
 }
@@ -89,7 +93,8 @@ void Syncer::begin_successor(std::string_view why, bool needs_topology) {
     needs.record_words = old.table().records_live();
     needs.fallback_kind = old.fallback_kind();
     needs.fallback_count = old.table().geometry().fallback_count;
-    status = next_->writer().begin_load(needs, draw_seed(), old.incarnation(), false);
+    status = next_->writer().begin_load(needs, seed_like(old.table().generation().seed),
+                                        old.incarnation(), false);
   }
   if (status.ok()) {
     auto table = fill_from_segment(*segment_, *next_);
@@ -151,6 +156,7 @@ void Syncer::step_fill() {
 void Syncer::fill_failed(const Status& status) {
   const std::uint64_t rows = fill_->table->total();
   const bool from_snapshot = fill_->snapshot.has_value();
+  reseed_ = status.code() == Code::conflict;
   if (status.code() == Code::no_space) {
     record_words_ = std::min(std::max(record_words_ * 2, rows * 4), rows * kRecordWordsPerId);
   } else if (from_snapshot && status.code() != Code::conflict) {

@@ -10,6 +10,7 @@
 
 #include "shm/segment_path.h"
 #include "syncer/host_approval.h"
+#include "syncer/snapshot_reader.h"
 #include "tests/syncer_host.h"
 
 using namespace fingerpost;
@@ -398,6 +399,36 @@ TEST_CASE(
   CHECK(Reader::open(host.segment_path()).status().code() == Code::absent);
   fs::rename(host.file("away.db"), host.directory_path());
   REQUIRE(host.turn_until([&] { return host.caught_up(); }));
+}
+
+TEST_CASE("a table keeps its seed through a snapshot, a start from it, and growth") {
+  SyncerHost host;
+  add_tenants(host, 300);
+  const auto seeds = [&] {
+    std::vector<std::uint64_t> found;
+    for (const auto& file : fs::directory_iterator(host.options.state_dir)) {
+      if (file.path().extension() != ".fps") continue;
+      const auto info = inspect_snapshot(file.path());
+      REQUIRE(info.ok());
+      found.push_back(info->header.seed);
+    }
+    return found;
+  };
+  host.serve();
+  host.stop();
+  REQUIRE(seeds().size() == 1);
+  CHECK(seeds().front() != 0);
+
+  REQUIRE(::unlink(host.segment_path().c_str()) == 0);
+  host.serve();
+  const Reader worker = host.reader();
+  SqliteDb db = host.db();
+  put_tenants(db, 3'000, "beta", "more");
+  REQUIRE(host.sees(worker, "more2999", "beta"));
+  REQUIRE(host.turn_until([&] { return count_of(worker, Counter::rebuilds) > 0; }));
+  host.stop();
+  REQUIRE(seeds().size() == 2);
+  CHECK(seeds().front() == seeds().back());
 }
 
 TEST_CASE("an empty directory of ours is served") {
