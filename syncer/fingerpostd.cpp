@@ -27,8 +27,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStopBudget{
     600};  // "within a second" with room for what goes before and after
 constexpr std::chrono::milliseconds kStopWithin{900};  // whatever it is at
-constexpr std::chrono::seconds kReportEvery{1};        // to the service manager, at most
-constexpr std::chrono::seconds kReloadEvery{1};        // so that a storm of signals costs nothing
+// A writer that was killed holds its locks until the kernel has taken its mappings apart.
+constexpr std::chrono::milliseconds kLockWithin{1'000};
+constexpr std::chrono::milliseconds kLockEvery{20};
+constexpr std::chrono::seconds kReportEvery{1};  // to the service manager, at most
+constexpr std::chrono::seconds kReloadEvery{1};  // so that a storm of signals costs nothing
 
 // Signals come as bytes of a descriptor, so nothing ever runs inside a handler. Taken before any
 // thread is made, which then never gets one.
@@ -135,6 +138,17 @@ void reload(DaemonCommand& command, Syncer& syncer, Log& log) {
   log.info("SIGHUP: read " + command.config_path + " again");
 }
 
+// false: a signal stops it.
+bool pause_for(Clock::duration time, Signals& signals) {
+  const auto until = Clock::now() + time;
+  for (auto left = time; left > Clock::duration::zero() && !signals.stop();
+       left = until - Clock::now()) {
+    if (!sleep_until_readable(signals, -1, left).ok()) return false;
+    signals.take();
+  }
+  return !signals.stop();
+}
+
 // So that a fleet that starts together does not ask together. false: a signal stops it.
 bool wait_for_jitter(std::chrono::milliseconds most, Signals& signals, Reports& reports, Log& log) {
   if (most <= std::chrono::milliseconds(0)) return true;
@@ -144,13 +158,21 @@ bool wait_for_jitter(std::chrono::milliseconds most, Signals& signals, Reports& 
   const std::string text = "start jitter: waits for " + std::to_string(wait.count()) + "ms";
   log.info(text);
   reports.state(text);
-  const auto until = Clock::now() + wait;
-  for (auto left = until - Clock::now(); left > Clock::duration::zero() && !signals.stop();
-       left = until - Clock::now()) {
-    if (!sleep_until_readable(signals, -1, left).ok()) return false;
-    signals.take();
+  return pause_for(wait, signals);
+}
+
+// Asks again for a while where another writer has the name: it may be on its way out.
+Result<std::unique_ptr<Syncer>> start_when_free(const SyncerOptions& options, Signals& signals,
+                                                Log& log) {
+  const auto until = Clock::now() + kLockWithin;
+  bool told = false;
+  for (;;) {
+    auto syncer = Syncer::start(options, log);
+    if (syncer.ok() || syncer.status().code() != Code::busy || Clock::now() >= until) return syncer;
+    if (!told) log.info("waiting up to a second: " + syncer.status().message());
+    told = true;
+    if (!pause_for(kLockEvery, signals)) return syncer;
   }
-  return !signals.stop();
 }
 
 ExitStatus serve(Syncer& syncer, DaemonCommand& command, Signals& signals, Reports& reports,
@@ -210,12 +232,15 @@ int run(int argc, char** argv) {
     log.info("stopped before it began");
     return static_cast<int>(ExitStatus::done);
   }
-  const auto syncer = Syncer::start(command.settings.syncer, log);
+  const auto syncer = start_when_free(command.settings.syncer, signals, log);
   if (!syncer.ok()) return static_cast<int>(refused_start(syncer.status(), command, log));
   const ExitStatus status = serve(**syncer, command, signals, reports, watchdog, log);
   manager->tell("STOPPING=1");
   (*syncer)->stop(kStopBudget);
-  if (status == ExitStatus::done) log.info("stopped; the segment goes on serving");
+  if (status == ExitStatus::done) {
+    log.info((*syncer)->has_segment() ? "stopped; the segment goes on serving"
+                                      : "stopped; there was nothing to serve yet");
+  }
   // Not through the destructors: a snapshot that did not make it would wait for its disk. What is
   // left of it is removed by the next start, and locks and mappings end with the process.
   std::_Exit(static_cast<int>(status));

@@ -79,6 +79,8 @@ class Syncer {
   // Takes over the intervals, and what counts as stale or too old. The rest is ignored.
   void change_policy(const SyncerOptions& options);
 
+  // Whether there is one that goes on serving when this ends.
+  bool has_segment() const { return segment_ != nullptr; }
   // Whether workers find a segment under the name that they may rely on.
   bool is_ready() const;
   // What it serves or waits for, in one line.

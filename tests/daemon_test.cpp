@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 
+#include "shm/writer_lock.h"
 #include "tests/child_process.h"
 #include "tests/daemon_host.h"
 #include "tests/other_user.h"
@@ -253,6 +254,19 @@ TEST_CASE("a second daemon on the same name ends at once and says why") {
   CHECK(second.err.find("another writer holds the lock " + host.segment_path() + ".lock") !=
         std::string::npos);
   CHECK(host.daemon().is_running());
+}
+
+TEST_CASE("a daemon waits for one that is on its way out") {
+  DaemonHost host;
+  std::optional<WriterLock> dying;
+  auto lock = WriterLock::acquire(host.segment_path(), ::geteuid());
+  REQUIRE(lock.ok());
+  dying.emplace(std::move(*lock));
+  host.start();
+  REQUIRE(eventually([&] { return host.logged("waiting up to a second: "); }));
+  CHECK(!fs::exists(host.segment_path()));
+  dying.reset();
+  CHECK(eventually([&] { return fs::exists(host.segment_path()); }));
 }
 
 TEST_CASE("of many daemons started at once exactly one serves") {
