@@ -103,6 +103,24 @@ TEST_CASE_FIXTURE(Fixture, "2: a command line that makes no sense, and nothing i
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
+TEST_CASE_FIXTURE(Fixture, "2: a mistyped verb is named, and a number below zero with its option") {
+  make();
+  const auto says = [&](std::vector<std::string> arguments, const std::string& what) {
+    const Ran ran = fingerpost(std::move(arguments));
+    CHECK(ran.status == 2);
+    CHECK_MESSAGE(ran.err.find(what) != std::string::npos, ran.err);
+  };
+  says({"tenat", "list"}, "'tenat' is no verb of fingerpost, which has: init ");
+  says({"tenant", "craete", "acme"}, "'craete' is no verb of tenant, which has: create ");
+  says({"approve", "-1"}, "-1 is below 0");
+  says({"directory", "rebase", "--above", "-1"}, "--above: -1 is below 0");
+  says({"wait", "orders", "--version=-1"}, "--version: -1 is below 0");
+  says({"tenant", "split", "acme", "--parts", "-2"}, "--parts: -2 is below 0");
+  const Ran id =
+      run_program(FINGERPOST_PROGRAM, {"tenant", "get", "--directory", path, "--", "-5"});
+  CHECK(id.status == 1);  // an id is no number
+}
+
 TEST_CASE_FIXTURE(Fixture, "3: refused input says what was wrong and changes nothing") {
   make();
   REQUIRE(fingerpost({"tenant", "create", "acme", "--shard", "s1"}).status == 0);

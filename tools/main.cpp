@@ -1,7 +1,10 @@
 // The fingerpost command: reads its arguments, runs one verb, and exits with what exit_status.h
 // says.
+#include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <string>
+#include <string_view>
 
 #include "tools/cli_verbs.h"
 
@@ -29,6 +32,51 @@ constexpr const char* kFooter =
     "  fingerpost tenant create acme --shard s1\n"
     "  fingerpostd --name orders --state-dir /var/lib/fingerpost &\n"
     "  fingerpost resolve orders acme";
+
+// The first word that should name a verb and does not, as a sentence; empty where there is none.
+std::string why_not_a_verb(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* here = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const auto verbs = here->get_subcommands([](const CLI::App*) { return true; });
+    if (verbs.empty()) return {};
+    const std::string word = argv[i];
+    const auto found = std::find_if(verbs.begin(), verbs.end(),
+                                    [&](const CLI::App* verb) { return verb->check_name(word); });
+    if (found != verbs.end()) {
+      here = *found;
+      continue;
+    }
+    std::string known;
+    for (const CLI::App* verb : verbs) known += " " + verb->get_name();
+    return "'" + word + "' is no verb of " + here->get_name() + ", which has:" + known;
+  }
+  return {};
+}
+
+// No number here is below zero, and CLI11 wraps one that is round to a large one. What stands
+// behind
+// "--" is never a number.
+std::string why_not_a_number(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    std::string_view word = argv[i];
+    std::string of;
+    if (const std::size_t at = word.find('='); word.starts_with("--") && at != word.npos) {
+      of = std::string(word.substr(0, at)) + ": ";
+      word = word.substr(at + 1);
+    } else if (i > 1 && std::string_view(argv[i - 1]).starts_with("--")) {
+      of = std::string(argv[i - 1]) + ": ";
+    }
+    if (word.size() > 1 && word[0] == '-' && word[1] >= '0' && word[1] <= '9')
+      return of + std::string(word) + " is below 0";
+  }
+  return {};
+}
+
+// What CLI11 would take, or not say; empty where it may look at the rest.
+std::string why_not_a_command(const CLI::App& app, int argc, char** argv) {
+  const std::string why = why_not_a_verb(app, argc, argv);
+  return why.empty() ? why_not_a_number(argc, argv) : why;
+}
 
 }  // namespace
 
@@ -58,6 +106,10 @@ int main(int argc, char** argv) {
   register_size_verb(app, context);
   register_wait_verb(app, context);
   register_snapshot_verbs(app, context);
+  if (const std::string why = why_not_a_command(app, argc, argv); !why.empty()) {
+    std::cerr << "fingerpost: " << why << "\nRun with --help for more information.\n";
+    return static_cast<int>(ExitStatus::usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
