@@ -2,27 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <utility>
 
-#include "reader/mapped_segment.h"
-#include "shm/boot_clock.h"
-#include "shm/resolve.h"
-#include "shm/resolve_batch.h"
-#include "shm/segment_path.h"
+#include "reader/reader_impl.h"
 #include "shm/slot_entry.h"
-#include "shm/tenant_id.h"
 
 namespace fingerpost {
 namespace {
-
-constexpr std::int64_t kAttemptEveryNs = 1'000'000'000;  // a name is asked for at most so often
-constexpr std::int64_t kHeartbeatLateNs =
-    2'000'000'000;  // then nobody may be left to mark the segment superseded
 
 std::string_view to_string(SourceState state) {
   switch (state) {
@@ -62,160 +51,7 @@ std::string text_of(const std::array<std::uint64_t, N>& words) {
   return {bytes.data(), strnlen(bytes.data(), bytes.size())};
 }
 
-// Whether a reader that stands at `ours` may go on at `theirs`: never back in history.
-bool may_follow(const Position& ours, const Position& theirs) {
-  return std::pair(theirs.incarnation, theirs.version) >= std::pair(ours.incarnation, ours.version);
-}
-
 }  // namespace
-
-struct Reader::Impl {
-  std::string path;
-  TrustedOwners trusted;
-  std::atomic<MappedSegment*> current{nullptr};
-  std::atomic<std::int64_t> next_attempt_ns{0};
-  std::atomic<std::uint64_t> undetermined{0};
-  std::atomic<std::uint64_t> extra_passes{0};
-
-  ~Impl() { delete current.load(); }
-
-  const MappedSegment& segment() const noexcept { return *current.load(kAcquire); }
-
-  // Maps what the name leads to now, if it may follow `from`. Never takes anything away: at worst,
-  // with no memory left for the attempt itself, nothing changes.
-  bool follow(MappedSegment& from) noexcept {
-    try {
-      return follow_name(from);
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  }
-
-  bool follow_name(MappedSegment& from) {
-    auto opened = MappedSegment::open(path, trusted);
-    if (!opened.ok()) return false;
-    std::unique_ptr<MappedSegment> next = std::move(*opened);
-    const auto ours = from.position();
-    const auto theirs = next->position();
-    if (next->file() == from.file() ||
-        next->identity().directory_id != from.identity().directory_id || !ours || !theirs ||
-        !may_follow(*ours, *theirs)) {
-      return false;
-    }
-    MappedSegment* expected = &from;
-    next->older.reset(&from);
-    if (current.compare_exchange_strong(expected, next.get())) {
-      next.release();
-      return true;
-    }
-    next->older.release();  // another thread was first
-    return false;
-  }
-
-  bool poll() noexcept {
-    MappedSegment& now_mapped = *current.load(kAcquire);
-    const std::int64_t now = boot_time_ns();
-    const auto heartbeat = static_cast<std::int64_t>(
-        now_mapped.control().heartbeat_ns.load(kAcquire));  // pairs: freshness
-    const bool late = heartbeat == kTimeUnknown || now - heartbeat > kHeartbeatLateNs;
-    if (!now_mapped.superseded() && !late) return false;
-    std::int64_t due = next_attempt_ns.load();
-    if (now < due || !next_attempt_ns.compare_exchange_strong(due, now + kAttemptEveryNs))
-      return false;
-    if (name_state(path, now_mapped.file()) != NameState::replaced) return false;
-    return follow(now_mapped);
-  }
-
-  void count(const Resolution& resolution) noexcept {
-    if (resolution.passes <= 1) return;
-    extra_passes.fetch_add(static_cast<std::uint64_t>(resolution.passes - 1));
-    if (resolution.answer == Answer::undetermined) undetermined.fetch_add(1);
-  }
-
-  Route to_route(const MappedSegment& segment, std::string_view id,
-                 const Resolution& resolution) const noexcept {
-    // Nothing invalid is ever in the table, so only what was not found there needs to be judged.
-    if (resolution.source != RouteSource::override_entry && resolution.route.parts == 0 &&
-        why_not_tenant_id(id)) {
-      return refused();
-    }
-    return {&segment, resolution};
-  }
-
-  // What follows a word to its record, for a lookup in a segment.
-  static WholeTenant<StdAtomics> whole_tenant(const MappedSegment&) noexcept { return {}; }
-
-  // Whether `found`, of a first pass, is the answer, and nothing remains to be done.
-  [[gnu::always_inline]] static bool is_plain(std::string_view id,
-                                              const Resolution& found) noexcept {
-    return !root_superseded(found.root) &&
-           (found.source == RouteSource::override_entry || is_plain_tenant_id(id));
-  }
-
-  // `follow_in(mapped)` gives what follows a word to its record there.
-  template <class FollowIn>
-  [[gnu::always_inline]] Route resolve(std::string_view id, const FollowIn& follow_in) noexcept {
-    if (id.empty() || id.size() > kIdBytesMax) [[unlikely]]
-      return refused();
-    MappedSegment& mapped = *current.load(kAcquire);
-    Resolution found;
-    if (resolve_at_home<StdAtomics, false>(mapped.memory(), id, found) && is_plain(id, found))
-        [[likely]]
-      return {&mapped, found};
-    return resolve_whole(id, mapped, follow_in);
-  }
-  template <class FollowIn>
-  [[gnu::noinline]] Route resolve_whole(std::string_view id, MappedSegment& mapped,
-                                        const FollowIn& follow_in) noexcept {
-    Resolution found;
-    if (resolve_at_home<StdAtomics, true>(mapped.memory(), id, found) && is_plain(id, found))
-      return {&mapped, found};
-    return conclude(id, mapped,
-                    resolve_following<StdAtomics>(mapped.memory(), id, follow_in(mapped)),
-                    follow_in);
-  }
-  template <class FollowIn>
-  Route conclude(std::string_view id, MappedSegment& mapped, const Resolution& first,
-                 const FollowIn& follow_in) noexcept {
-    if (root_superseded(first.root) && mapped.claim_successor() && follow(mapped)) {
-      MappedSegment& successor = *current.load(kAcquire);
-      const Resolution resolution =
-          resolve_following<StdAtomics>(successor.memory(), id, follow_in(successor));
-      count(resolution);
-      return to_route(successor, id, resolution);
-    }
-    count(first);
-    return to_route(mapped, id, first);
-  }
-
-  // At most kBatchMax.
-  void resolve_batch(std::span<const std::string_view> ids, std::span<Route> routes) noexcept {
-    MappedSegment& mapped = *current.load(kAcquire);
-    const bool askable = std::all_of(ids.begin(), ids.end(), [](std::string_view id) {
-      return !id.empty() && id.size() <= kIdBytesMax;
-    });
-    if (!askable || mapped.superseded()) {
-      for (std::size_t i = 0; i < ids.size(); ++i) routes[i] = resolve(ids[i], whole_tenant);
-      return;
-    }
-    fingerpost::resolve_batch<StdAtomics>(
-        mapped.memory(), ids, [&](std::size_t i, bool done, const Resolution& found) {
-          if (done && is_plain(ids[i], found)) [[likely]] {
-            std::construct_at(&routes[i], &mapped, found);  // in place: shm/generation.h
-          } else {
-            routes[i] = resolve_whole(ids[i], mapped, whole_tenant);
-          }
-        });
-  }
-
-  static Route refused() noexcept {
-    Resolution resolution;
-    resolution.answer = Answer::refused;
-    return {nullptr, resolution};
-  }
-
-  FreshnessWords freshness() const noexcept { return load_freshness_words(segment().control()); }
-};
 
 Reader::Reader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Reader::Reader(Reader&&) noexcept = default;
@@ -241,8 +77,7 @@ Route Reader::resolve(std::string_view id) const noexcept {
 }
 
 Route Reader::resolve(std::string_view id, std::string_view object) const noexcept {
-  return impl_->resolve(
-      id, [object](const MappedSegment&) { return PartOfObject<StdAtomics>{object}; });
+  return impl_->resolve(id, Impl::part_of(object));
 }
 
 std::size_t Reader::resolve_all(std::string_view id, std::span<Route> routes) const noexcept {
@@ -295,43 +130,6 @@ std::uint64_t Reader::generation() const noexcept {
 Readiness Reader::readiness() const noexcept {
   impl_->poll();
   return judge(impl_->freshness(), boot_time_ns());
-}
-
-Status Reader::wait_version(std::uint64_t version, std::chrono::nanoseconds timeout) const {
-  // "For ever" is a time to come, too.
-  const std::int64_t begin = boot_time_ns();
-  const std::int64_t deadline =
-      timeout.count() > INT64_MAX - begin ? INT64_MAX : begin + timeout.count();
-  std::optional<std::uint64_t> incarnation;
-  for (;;) {
-    impl_->poll();
-    const MappedSegment& mapped = impl_->segment();
-    // The word first, then the look: see shm/wait_word.h.
-    const std::uint32_t word = load_wait_word<StdAtomics>(mapped.control().version_wait);
-    const auto position = mapped.position();
-    if (position) {
-      if (!incarnation) incarnation = position->incarnation;
-      if (position->incarnation != *incarnation) {
-        return {Code::other_history, "the directory's history changed while waiting for version " +
-                                         std::to_string(version)};
-      }
-      if (position->version >= version) return {};
-    }
-    const std::int64_t left = deadline - boot_time_ns();
-    if (left <= 0) {
-      return {Code::timeout, "version " + std::to_string(version) + " is not served yet, version " +
-                                 std::to_string(position ? position->version : 0) + " is"};
-    }
-    const auto sleep =
-        std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(left), kSleepMax);
-    if (!mapped.superseded()) {
-      StdAtomics::wait(mapped.control().version_wait, word, sleep);
-    } else {
-      // Its words are bumped no more; the successor is looked for at the next poll.
-      StdAtomics::wait(mapped.control().version_wait, word,
-                       std::min<std::chrono::nanoseconds>(sleep, std::chrono::milliseconds(100)));
-    }
-  }
 }
 
 std::uint64_t Reader::undetermined_count() const noexcept {

@@ -104,6 +104,21 @@ class Reader {
   // changed since the call, and versions of the old history mean nothing any more.
   Status wait_version(std::uint64_t version, std::chrono::nanoseconds timeout) const;
 
+  // Sleeps until writes may go to the tenant's shard, or to that of `object`'s part, and gives the
+  // route that said so. A tenant that is unknown, deleted, or split with no object given may become
+  // writable, too: only the timeout ends that. timeout: what it is instead · refused: not an id ·
+  // other_history, as above. No promise that it still is when the caller hears of it.
+  Result<Route> wait_writable(std::string_view id, std::chrono::nanoseconds timeout) const;
+  Result<Route> wait_writable(std::string_view id, std::string_view object,
+                              std::chrono::nanoseconds timeout) const;
+
+  // Sleeps until the route's epoch is above `epoch`: for whoever was told by a shard that it knows
+  // better. An unknown tenant's epoch is 0. Fails as wait_writable does.
+  Result<Route> wait_newer(std::string_view id, std::uint64_t epoch,
+                           std::chrono::nanoseconds timeout) const;
+  Result<Route> wait_newer(std::string_view id, std::string_view object, std::uint64_t epoch,
+                           std::chrono::nanoseconds timeout) const;
+
   // Lookups that ended undetermined, and passes beyond the first, of all threads.
   std::uint64_t undetermined_count() const noexcept;
   std::uint64_t extra_pass_count() const noexcept;

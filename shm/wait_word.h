@@ -27,4 +27,14 @@ std::uint32_t load_wait_word(const typename A::Word32& word) noexcept {
   return word.load(kAcquire);  // pairs: wait-word
 }
 
+// One turn of a waiter: true if `look()` says that there is nothing to wait for. `timeout`, where
+// the policy has one: how long to sleep at most. May return early, so it is called in a loop.
+template <class A, class Word, class Look, class... Timeout>
+bool look_or_sleep(Word& word, Look&& look, Timeout... timeout) noexcept(noexcept(look())) {
+  const std::uint32_t seen = load_wait_word<A>(word);
+  if (look()) return true;
+  A::wait(word, seen, timeout...);
+  return false;
+}
+
 }  // namespace fingerpost

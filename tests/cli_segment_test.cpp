@@ -170,6 +170,31 @@ void flip_byte(const std::string& path, std::streamoff at) {
 
 }  // namespace
 
+TEST_CASE_FIXTURE(Host, "wait says when a tenant is writable or newer, and what it is otherwise") {
+  make_and_serve();
+  const std::string id = "tenant-0";
+  const auto resolved = Json::parse(fingerpost({"resolve", "orders", id, "--json"}).out);
+  const auto epoch = resolved["epoch"].get<std::uint64_t>();
+  const auto writable = Json::parse(fingerpost({"wait", "orders", "--writable", id, "--json"}).out);
+  CHECK(writable["shard"] == resolved["shard"]);
+  CHECK(
+      fingerpost({"wait", "orders", "--newer", id, "--epoch", std::to_string(epoch - 1)}).status ==
+      0);
+  const Ran in_vain = fingerpost(
+      {"wait", "orders", "--newer", id, "--epoch", std::to_string(epoch), "--timeout", "50ms"});
+  CHECK(in_vain.status == 1);
+  CHECK(in_vain.out.empty());
+  CHECK(in_vain.err ==
+        "fingerpost: orders: '" + id + "' is ACTIVE since version " + std::to_string(epoch) + "\n");
+  CHECK(fingerpost({"wait", "orders", "--writable", "bucket:1"}).status == 3);
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"wait", "orders"},
+           {"wait", "orders", "--newer", id},
+           {"wait", "orders", "--version", "1", "--writable", id}}) {
+    CHECK(fingerpost(arguments).status == 2);
+  }
+}
+
 TEST_CASE_FIXTURE(Host,
                   "resolve --json gives exactly the keys of the contract, absent values null") {
   make_and_serve();

@@ -298,9 +298,7 @@ struct WaitModel : rl::test_suite<WaitModel<kWaiters>, 1 + kWaiters> {
     } else {
       for (int look = 0;; ++look) {
         RL_ASSERT(look < 3);
-        const std::uint32_t seen = load_wait_word<Atomics>(wait_word);
-        if (route.load(kAcquire) == 2) break;
-        Atomics::wait(wait_word, seen);
+        if (look_or_sleep<Atomics>(wait_word, [&] { return route.load(kAcquire) == 2; })) break;
       }
     }
   }
@@ -344,11 +342,12 @@ struct WholeModel : rl::test_suite<WholeModel, 3> {
     } else {
       for (int look = 0;; ++look) {
         RL_ASSERT(look < 4);
-        const std::uint32_t seen = load_wait_word<Atomics>(wait_word);
-        const std::uint16_t shard = shard_of(memory, twins().two);
-        RL_ASSERT(shard == 0 || shard == 3 || shard == 4 || shard == 5);
-        if (shard == 5) break;
-        Atomics::wait(wait_word, seen);
+        const bool arrived = look_or_sleep<Atomics>(wait_word, [&] {
+          const std::uint16_t shard = shard_of(memory, twins().two);
+          RL_ASSERT(shard == 0 || shard == 3 || shard == 4 || shard == 5);
+          return shard == 5;
+        });
+        if (arrived) break;
       }
     }
   }

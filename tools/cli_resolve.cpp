@@ -1,15 +1,12 @@
 // fingerpost resolve
-#include <fmt/format.h>
-
 #include <iostream>
 #include <memory>
 #include <optional>
 
-#include "shm/tenant_id.h"
 #include "tools/cli_explain.h"
+#include "tools/cli_route.h"
 #include "tools/cli_segment.h"
 #include "tools/cli_verbs.h"
-#include "tools/text.h"
 
 namespace fingerpost {
 namespace {
@@ -31,24 +28,6 @@ constexpr const char* kExample =
     "Of several ids the worst decides. A stale segment still answers, and is named on standard "
     "error.";
 
-std::string_view text_of(Answer answer) {
-  switch (answer) {
-    case Answer::found:
-      return "found";
-    case Answer::unknown:
-      return "unknown";
-    case Answer::deleted:
-      return "deleted";
-    case Answer::split:
-      return "split";
-    case Answer::refused:
-      return "refused";
-    case Answer::undetermined:
-      break;
-  }
-  return "undetermined";
-}
-
 ExitStatus exit_status_of(Answer answer) {
   switch (answer) {
     case Answer::found:
@@ -65,54 +44,6 @@ ExitStatus exit_status_of(Answer answer) {
   return ExitStatus::internal;  // only bytes that make no sense disturb a lookup that often
 }
 
-nlohmann::json replicas_of(const ShardView& shard) {
-  if (!shard) return {};
-  nlohmann::json replicas = nlohmann::json::array();
-  for (std::size_t i = 0; i < shard.replica_count(); ++i) replicas.push_back(shard.replica(i));
-  return replicas;
-}
-
-void print_route_json(const Reader& reader, const std::string& id, const Route& route) {
-  const ShardView shard = route.shard();
-  const Readiness readiness = reader.readiness();
-  const bool has_entry = route.state() != State::none;
-  const auto why_refused = route.answer() == Answer::refused ? why_not_tenant_id(id) : std::nullopt;
-  print_json({{"id", id},
-              {"status", text_of(route.answer())},
-              {"shard", text_or_null(shard.name())},
-              {"primary", text_or_null(shard.primary())},
-              {"replicas", replicas_of(shard)},
-              {"region", text_or_null(shard.region())},
-              {"epoch", has_entry ? nlohmann::json(route.epoch()) : nlohmann::json()},
-              {"state", text_or_null(to_string(route.state()))},
-              {"target", text_or_null(route.target().name())},
-              {"parts", route.parts() == 0 ? nlohmann::json() : nlohmann::json(route.parts())},
-              {"writable", route.writable()},
-              {"source", text_or_null(to_string(route.source()))},
-              {"version", reader.version()},
-              {"generation", reader.generation()},
-              {"age_ms", milliseconds_or_null(reader.age())},
-              {"stale", readiness.stale},
-              {"reason", text_or_null(why_refused.value_or(readiness.reason))}});
-}
-
-void print_route(const Context& context, const std::string& id, const Route& route) {
-  if (route.answer() == Answer::refused) {
-    const auto why = why_not_tenant_id(id);
-    report_error(context, {Code::refused, fmt::format("tenant id {} {}", in_quotes(id),
-                                                      why.value_or("is refused"))});
-  } else if (route.answer() == Answer::split) {
-    std::cout << fmt::format("{}\tsplit\t{} parts\n", id, route.parts());
-  } else if (route.state() == State::none) {
-    std::cout << fmt::format("{}\t{}\n", id, text_of(route.answer()));
-  } else {
-    const ShardView shard = route.shard();
-    std::cout << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", id, text_of(route.answer()),
-                             shard.name(), shard.primary(), to_string(route.state()),
-                             route.target().name(), route.epoch(), to_string(route.source()));
-  }
-}
-
 struct Asked {
   std::optional<std::string> object;
   bool explained = false;
@@ -121,11 +52,7 @@ struct Asked {
 void resolve_one(Context& context, const Reader& reader, const std::string& id,
                  const Asked& asked) {
   const Route route = asked.object ? reader.resolve(id, *asked.object) : reader.resolve(id);
-  if (context.json) {
-    print_route_json(reader, id, route);
-  } else {
-    print_route(context, id, route);
-  }
+  print_route(context, reader, id, route);
   context.answer(exit_status_of(route.answer()));
   if (!asked.explained || route.answer() == Answer::refused) return;
   const Status status = print_explanation(context, reader, id);

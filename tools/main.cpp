@@ -37,7 +37,8 @@ constexpr const char* kFooter =
 std::string why_not_a_verb(const CLI::App& app, int argc, char** argv) {
   const CLI::App* here = &app;
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
-    const auto verbs = here->get_subcommands([](const CLI::App*) { return true; });
+    const auto verbs =  // and not groups of options, which have no name
+        here->get_subcommands([](const CLI::App* verb) { return !verb->get_name().empty(); });
     if (verbs.empty()) return {};
     const std::string word = argv[i];
     const auto found = std::find_if(verbs.begin(), verbs.end(),
