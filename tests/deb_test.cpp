@@ -36,6 +36,9 @@ TEST_CASE("the package installs, runs, compiles a worker, and removes cleanly") 
             .status == 0);
   CHECK(run_program(root + "/usr/bin/fingerpost", {"--version"}).out == FINGERPOST_VERSION "\n");
   CHECK(run_program(root + "/usr/bin/fingerpostd", {"--help"}).status == 0);
+  CHECK(run_shell("test -e " + root + "/usr/" FINGERPOST_LIBDIR "/libfingerpost.so.0 && test -e " +
+                  root + "/usr/include/fingerpost.h")
+            .status == 0);
   check_serves(
       root + "/usr/bin",
       {worker_by_find_package(root + "/usr", folder.path()),

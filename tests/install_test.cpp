@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/installed_tree.h"
 
@@ -25,6 +26,33 @@ TEST_CASE("a worker compiles against an installed tree in both ways and is serve
       prefix() + "/bin",
       {worker_by_find_package(prefix(), folder.path()),
        worker_by_pkg_config(prefix() + "/" FINGERPOST_LIBDIR "/pkgconfig", folder.path())});
+}
+
+TEST_CASE("a C program compiles against an installed tree in both ways") {
+  const TempFolder folder;
+  const std::string libraries = prefix() + "/" FINGERPOST_LIBDIR;
+  const Ran by_pkg_config = run_shell(
+      "export PKG_CONFIG_PATH=" + libraries +
+      "/pkgconfig; cc -std=c99 " FINGERPOST_ABI_SOURCE "/consumer.c -o " + folder.file("consumer") +
+      " $(pkg-config --cflags --libs fingerpost-c) " + sanitizer_flags());
+  REQUIRE_MESSAGE(by_pkg_config.status == 0, by_pkg_config.err);
+  const Ran asked = run_shell("LD_LIBRARY_PATH=" + libraries + " " + folder.file("consumer") +
+                              " no-such-name /dev/null");
+  CHECK(asked.status == 1);
+  CHECK_MESSAGE(asked.err.find("absent: no segment is named 'no-such-name'") != std::string::npos,
+                asked.err);
+
+  std::ofstream(folder.file("CMakeLists.txt"))
+      << "cmake_minimum_required(VERSION 3.25)\nproject(consumer LANGUAGES C CXX)\n"
+         "find_package(fingerpost 0.1 REQUIRED)\n"
+         "add_executable(consumer " FINGERPOST_ABI_SOURCE
+         "/consumer.c)\n"
+         "target_link_libraries(consumer PRIVATE fingerpost::c)\n";
+  const Ran by_find_package = run_shell(FINGERPOST_CMAKE " -G Ninja -S " + folder.path() + " -B " +
+                                        folder.file("build") + " -DCMAKE_PREFIX_PATH=" + prefix() +
+                                        " && " FINGERPOST_CMAKE " --build " + folder.file("build"));
+  REQUIRE_MESSAGE(by_find_package.status == 0, by_find_package.out, by_find_package.err);
+  CHECK(run_program(folder.file("build/consumer"), {"no-such-name", "/dev/null"}).status == 1);
 }
 
 TEST_CASE("a worker's error says what is missing") {
