@@ -112,10 +112,35 @@ TEST_CASE_FIXTURE(Fixture, "2: a mistyped verb is named, and a number below zero
   };
   says({"tenat", "list"}, "'tenat' is no verb of fingerpost, which has: init ");
   says({"tenant", "craete", "acme"}, "'craete' is no verb of tenant, which has: create ");
-  says({"approve", "-1"}, "-1 is below 0");
-  says({"directory", "rebase", "--above", "-1"}, "--above: -1 is below 0");
-  says({"wait", "orders", "--version=-1"}, "--version: -1 is below 0");
-  says({"tenant", "split", "acme", "--parts", "-2"}, "--parts: -2 is below 0");
+  const std::string minus = ": '-1' is no whole number from ";
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"approve", "VERSION"},
+                                             {"directory", "rebase", "--above"},
+                                             {"wait", "orders", "--version"},
+                                             {"wait", "orders", "--newer", "acme", "--epoch"},
+                                             {"history", "acme", "--at"},
+                                             {"tenant", "list", "--limit"},
+                                             {"tenant", "split", "acme", "--parts"},
+                                             {"move", "flip", "acme", "--part"},
+                                             {"shard", "add", "s9", "--weight"},
+                                             {"init", "--buckets"},
+                                             {"size", "--tenants"},
+                                             {"size", "--tenants", "1", "--id-bytes"},
+                                             {"size", "--tenants", "1", "--workers"},
+                                             {"size", "--tenants", "1", "--buckets"},
+                                             {"size", "--tenants", "1", "--capacity"}}) {
+    std::vector<std::string> typed = arguments;
+    if (typed.back() == "VERSION") typed.pop_back();
+    typed.emplace_back("-1");
+    says(typed, arguments.back() + minus);
+    if (!arguments.back().starts_with("--")) continue;
+    typed.pop_back();
+    typed.back() += "=99999999999999999999";  // beyond 64 bits
+    says(typed, arguments.back() + ": '99999999999999999999' is no whole number from ");
+  }
+  says({"shard", "report", "s1", "--load", "-0.5"}, "--load: '-0.5' is below 0");
+  says({"wait", "orders", "--version", "1", "--timeout", "-5s"}, "--timeout: '-5s' is no duration");
+  says({"tenant", "list", "--limit", "0"}, "--limit: '0' is no whole number from 1 to ");
   const Ran id =
       run_program(FINGERPOST_PROGRAM, {"tenant", "get", "--directory", path, "--", "-5"});
   CHECK(id.status == 1);  // an id is no number

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "shm/number_text.h"
 #include "syncer/duration.h"
 #include "tools/text.h"
 
@@ -28,6 +30,18 @@ CLI::App* add_directory_verb(CLI::App& parent, const std::string& name,
                    "The directory: sqlite:PATH or PATH (else $FINGERPOST_DIRECTORY)")
       ->type_name("URL");
   return verb;
+}
+
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
+  return {[low, high](const std::string& text) -> std::string {
+            std::uint64_t number = 0;
+            const char* const behind = text.data() + text.size();
+            const auto [end, error] = std::from_chars(text.data(), behind, number);
+            if (error == std::errc{} && end == behind && number >= low && number <= high) return {};
+            return fmt::format("{} is no whole number from {} to {}", in_quotes(text), grouped(low),
+                               grouped(high));
+          },
+          ""};
 }
 
 CLI::Option* add_duration_option(CLI::App& verb, const std::string& name,

@@ -36,6 +36,10 @@ CLI::App* add_directory_verb(CLI::App& parent, const std::string& name,
                              const std::string& description, const std::string& example,
                              Context& context);
 
+// A check of what is given as a number, before CLI11 wraps one below zero round to a large one:
+// decimal digits, of a value from `low` to `high`.
+CLI::Validator whole_number(std::uint64_t low, std::uint64_t high);
+
 // An option that takes "15m"; what `time` holds is the default. `default_text`: that as typed.
 CLI::Option* add_duration_option(CLI::App& verb, const std::string& name,
                                  std::chrono::milliseconds& time, const std::string& description,

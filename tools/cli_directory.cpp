@@ -22,7 +22,8 @@ void register_rebase(CLI::App& directory_verbs, Context& context) {
       "fingerpost directory rebase --above 1843002", context);
   verb->add_option("--above", *above, "The highest version or epoch that anybody has seen")
       ->type_name("VERSION")
-      ->required();
+      ->required()
+      ->check(whole_number(0, UINT64_MAX));
   verb->callback([above, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
       return answer_version(context, rebase_directory(directory, *above));
@@ -74,7 +75,9 @@ void register_approve(CLI::App& app, Context& context) {
       "the log of the syncer names it",
       "fingerpost approve 1843002 --as mia\n  fingerpost approve 1843002 --this-host orders",
       context);
-  verb->add_option("VERSION", flags->version, "Up to this one")->required();
+  verb->add_option("VERSION", flags->version, "Up to this one")
+      ->required()
+      ->check(whole_number(0, UINT64_MAX));
   CLI::Option* who =
       verb->add_option("--as", flags->who, "Who approves (else user@host)")->type_name("WHO");
   verb->add_option("--this-host", flags->this_host,

@@ -103,7 +103,8 @@ void register_history_verb(CLI::App& app, Context& context) {
       "fingerpost history acme\n  fingerpost history bucket:7 --at 1234 --json", context);
   verb->add_option("ID", flags->entry, "The tenant, bucket:N or part:K:TENANT")->required();
   CLI::Option* at = verb->add_option("--at", flags->version, "The entry as it was at that version")
-                        ->type_name("VERSION");
+                        ->type_name("VERSION")
+                        ->check(whole_number(0, UINT64_MAX));
   verb->callback([flags, at, &context] {
     flags->at = at->count() > 0;
     run_directory_verb(context, [&](Directory& directory) -> Status {

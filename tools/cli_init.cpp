@@ -59,7 +59,7 @@ void register_init_verb(CLI::App& app, Context& context) {
           "--buckets", flags->options.buckets,
           "Tenants without an entry fall into one of N buckets (implies --fallback buckets)")
       ->type_name("N")
-      ->check(CLI::Range(std::uint32_t{1}, kBucketsMax));
+      ->check(whole_number(1, kBucketsMax));
   verb->add_option("--fallback", flags->fallback,
                    "none: they are unknown (default) · buckets · hash: the hash of the id picks "
                    "one of --hash-shards")

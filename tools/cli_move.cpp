@@ -32,7 +32,9 @@ CLI::App* add_step(CLI::App& move, const std::string& name, const std::string& d
                    const std::string& example, Context& context, Flags& flags) {
   CLI::App* verb = add_directory_verb(move, name, with_warning(description), example, context);
   verb->add_option("ID", flags.id, "The tenant, or bucket:N")->required();
-  verb->add_option("--part", flags.part, "The part of a split tenant")->type_name("K");
+  verb->add_option("--part", flags.part, "The part of a split tenant")
+      ->type_name("K")
+      ->check(whole_number(0, UINT32_MAX));
   verb->add_option("--as", flags.mover.who, "Who acts (else user@host)")->type_name("WHO");
   verb->add_option("--token", flags.mover.token, "The token that mark printed")->type_name("T");
   return verb;

@@ -34,7 +34,8 @@ void add_edit_options(CLI::App* verb, ShardFlags& flags) {
   verb->add_option("--region", flags.region, "Where it stands")->type_name("REGION");
   verb->add_option("--weight", flags.weight,
                    "Its share of new tenants and buckets (default 100); 0 takes none")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(0, UINT32_MAX));
   verb->add_option("--attr", flags.attributes,
                    "An attribute for the workers; once for each. NAME= removes it")
       ->type_name("NAME=VALUE")
@@ -93,6 +94,13 @@ void print_shard(const Context& context, const ShardRow& row) {
                            row.reported ? fmt::format("{}", *row.reported) : "");
 }
 
+CLI::Validator not_below_zero() {
+  return {[](const std::string& text) -> std::string {
+            return text.starts_with('-') ? in_quotes(text) + " is below 0" : "";
+          },
+          ""};
+}
+
 void register_report(CLI::App& shard, Context& context) {
   struct Flags {
     std::string name;
@@ -107,7 +115,8 @@ void register_report(CLI::App& shard, Context& context) {
   report->add_option("NAME", flags->name, "The shard")->required();
   report->add_option("--load", flags->load, "In tenants' worth; the last report counts")
       ->type_name("X")
-      ->required();
+      ->required()
+      ->check(not_below_zero());
   report->callback([flags, &context] {
     run_directory_verb(context, [&](Directory& directory) {
       return answer_version(context, report_load(directory, flags->name, flags->load));

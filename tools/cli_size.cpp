@@ -108,16 +108,16 @@ void register_size_verb(CLI::App& app, Context& context) {
       add_verb(app, "size", "Compute what a segment takes, before there is one", kExample, context);
   verb->add_option("--tenants", flags->tenants, "Entries of the directory")
       ->required()
-      ->check(CLI::Range(std::uint64_t{0}, kCapacityMax));
+      ->check(whole_number(0, kCapacityMax));
   verb->add_option("--id-bytes", flags->id_bytes, "Length of a tenant's id (default 36)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{kIdBytesMax}));
+      ->check(whole_number(1, kIdBytesMax));
   verb->add_option("--workers", flags->workers, "Processes that map it (default 1)")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000}));
+      ->check(whole_number(0, 1'000'000));
   verb->add_option("--buckets", flags->buckets, "Of the directory (default 0)")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{kBucketsMax}));
+      ->check(whole_number(0, kBucketsMax));
   verb->add_option("--capacity", flags->capacity,
                    "As given to fingerpostd (default 16,777,216, or the tenants if they are more)")
-      ->check(CLI::Range(std::uint64_t{1}, kCapacityMax));
+      ->check(whole_number(1, kCapacityMax));
   verb->callback(
       [flags, &context] { run_verb(context, [&] { return print_sizes(context, *flags); }); });
 }

@@ -26,8 +26,9 @@ CLI::Option* add_change(CLI::App& tenant, Context& context, const std::string& n
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = add_directory_verb(tenant, name, description, example, context);
   verb->add_option("ID", flags->id, "The tenant")->required();
-  CLI::Option* parts =
-      verb->add_option("--parts", flags->parts, about_parts)->type_name("N")->check(CLI::Number);
+  CLI::Option* parts = verb->add_option("--parts", flags->parts, about_parts)
+                           ->type_name("N")
+                           ->check(whole_number(0, UINT32_MAX));
   verb->callback([flags, function, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
       return answer_version(context, function(directory, flags->id, flags->parts));

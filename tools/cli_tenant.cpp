@@ -134,7 +134,7 @@ void register_list(CLI::App& tenant, Context& context) {
   list->add_option("--prefix", page->prefix, "Only ids that begin with this")->type_name("TEXT");
   list->add_option("--limit", page->limit, "At most so many")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, INT64_MAX));
   list->add_option("--after", page->after, "Only ids after this one: the last of the page before")
       ->type_name("ID");
   list->callback([page, &context] {

@@ -70,14 +70,16 @@ void register_wait_verb(CLI::App& app, Context& context) {
   what->require_option(1);
   what->add_option("--version", flags->version,
                    "This version or any later one, as a changing verb printed it")
-      ->type_name("V");
+      ->type_name("V")
+      ->check(whole_number(0, UINT64_MAX));
   what->add_option("--writable", flags->writable, "Until writes may go to this tenant's shard")
       ->type_name("ID");
   CLI::Option* newer =
       what->add_option("--newer", flags->newer, "Until this tenant's route is newer than --epoch")
           ->type_name("ID");
-  CLI::Option* epoch =
-      verb->add_option("--epoch", flags->epoch, "The epoch that is known")->type_name("E");
+  CLI::Option* epoch = verb->add_option("--epoch", flags->epoch, "The epoch that is known")
+                           ->type_name("E")
+                           ->check(whole_number(0, UINT64_MAX));
   newer->needs(epoch);
   epoch->needs(newer);
   verb->add_option("--object", flags->object,

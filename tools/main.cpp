@@ -4,7 +4,6 @@
 #include <csignal>
 #include <iostream>
 #include <string>
-#include <string_view>
 
 #include "tools/cli_verbs.h"
 
@@ -54,31 +53,6 @@ std::string why_not_a_verb(const CLI::App& app, int argc, char** argv) {
   return {};
 }
 
-// No number here is below zero, and CLI11 wraps one that is round to a large one. What stands
-// behind
-// "--" is never a number.
-std::string why_not_a_number(int argc, char** argv) {
-  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-    std::string_view word = argv[i];
-    std::string of;
-    if (const std::size_t at = word.find('='); word.starts_with("--") && at != word.npos) {
-      of = std::string(word.substr(0, at)) + ": ";
-      word = word.substr(at + 1);
-    } else if (i > 1 && std::string_view(argv[i - 1]).starts_with("--")) {
-      of = std::string(argv[i - 1]) + ": ";
-    }
-    if (word.size() > 1 && word[0] == '-' && word[1] >= '0' && word[1] <= '9')
-      return of + std::string(word) + " is below 0";
-  }
-  return {};
-}
-
-// What CLI11 would take, or not say; empty where it may look at the rest.
-std::string why_not_a_command(const CLI::App& app, int argc, char** argv) {
-  const std::string why = why_not_a_verb(app, argc, argv);
-  return why.empty() ? why_not_a_number(argc, argv) : why;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -107,7 +81,7 @@ int main(int argc, char** argv) {
   register_size_verb(app, context);
   register_wait_verb(app, context);
   register_snapshot_verbs(app, context);
-  if (const std::string why = why_not_a_command(app, argc, argv); !why.empty()) {
+  if (const std::string why = why_not_a_verb(app, argc, argv); !why.empty()) {
     std::cerr << "fingerpost: " << why << "\nRun with --help for more information.\n";
     return static_cast<int>(ExitStatus::usage);
   }
