@@ -56,8 +56,11 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(fingerpost({"tenant", "list", "--after", "acme", "--limit", "1"})
             .out.starts_with("b\ts1\tACTIVE\t\t13\t"));
   CHECK(fingerpost({"tenant", "delete", "b"}).out == "version 15\n");
-  CHECK(fingerpost({"shard", "add", "s2"}).out == "version 16\n");
-  CHECK(fingerpost({"shard", "remove", "s2"}).out == "version 17\n");
+  const std::string told = fingerpost({"tenant", "delete", "nobody"}).out;
+  CHECK(told.starts_with("'nobody' had no entry, bucket:"));
+  CHECK(told.ends_with(" answered for it, shard s1: it has one now, DELETED\nversion 16\n"));
+  CHECK(fingerpost({"shard", "add", "s2"}).out == "version 17\n");
+  CHECK(fingerpost({"shard", "remove", "s2"}).out == "version 18\n");
 }
 
 TEST_CASE_FIXTURE(Fixture, "1: a definite no, and of several ids the worst decides") {
@@ -157,7 +160,13 @@ TEST_CASE_FIXTURE(Fixture, "3: refused input says what was wrong and changes not
             .status == 0);
   CHECK(fingerpost({"shard", "set", "s1", "--primary", "u:secret@db"}).status == 3);
   CHECK(fingerpost({"shard", "remove", "s1"}).status == 3);
-  CHECK(fingerpost({"import", folder.file("absent.csv")}).status == 3);
+  const Ran absent = fingerpost({"import", folder.file("absent.csv")});
+  CHECK(absent.status == 3);
+  CHECK(absent.err.find("cannot import " + folder.file("absent.csv") + ": No such file") !=
+        std::string::npos);
+  const Ran directory = fingerpost({"import", folder.path()});
+  CHECK(directory.status == 3);
+  CHECK(directory.err == "fingerpost: cannot import " + folder.path() + ": it is a folder\n");
   const Ran faults = fingerpost({"import", "-"}, "entry_id,shard_id\nacme,s2\nx,s9\n");
   CHECK(faults.status == 3);
   CHECK(faults.out.empty());

@@ -11,6 +11,8 @@
 #include <map>
 
 #include "shm/hash.h"
+#include "tests/child_process.h"
+#include "tests/other_user.h"
 #include "tests/temp_folder.h"
 #include "tools/directory_buckets.h"
 #include "tools/directory_init.h"
@@ -108,6 +110,26 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(set_shard(made, "a",
                   {.primary = "db:1", .replicas = {}, .region = {}, .weight = {}, .attributes = {}})
             .ok());
+}
+
+TEST_CASE_FIXTURE(Fixture, "init names the folder that is missing, no folder, or not writable") {
+  const auto why = [](const std::string& at) {
+    const auto made = init_directory(at, {});
+    return made.ok() ? std::string("made") : made.status().message();
+  };
+  const std::string missing = folder.file("none") + "/d.db";
+  CHECK(why(missing) == missing + ": there is no folder " + folder.file("none"));
+  std::ofstream(folder.file("text")) << "text";
+  const std::string beside = folder.file("text") + "/d.db";
+  CHECK(why(beside) == beside + ": " + folder.file("text") + " is no folder");
+  if (!can_switch_users()) return;
+  REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+  CHECK(in_child([&] {
+          become(kStranger);
+          return why(folder.file("d.db"));
+        }) == folder.file("d.db") + ": the folder " + folder.path() +
+                  " (owned by root (uid 0), mode 0755) is not writable for uid 64123");
+  CHECK_FALSE(std::filesystem::exists(folder.file("d.db")));
 }
 
 TEST_CASE_FIXTURE(
@@ -278,9 +300,13 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(made.bucket_of("acme") == fmt::format("bucket:{}", placement_hash("acme") % 4));
   CHECK(delete_tenant(made, "acme").status().code() == Code::absent);
   REQUIRE(assign_buckets(made, {}, {}).ok());
-  REQUIRE(delete_tenant(made, "acme").ok());
+  const auto deleted = delete_tenant(made, "acme");
+  REQUIRE(deleted.ok());
+  CHECK(*deleted == Deleted{made.bucket_of("acme"), "a", made.version()});
   CHECK((*get_tenant(made, "acme"))->state == "DELETED");
   CHECK((*get_tenant(made, "acme"))->shard == "a");
+  // The second time there is an entry.
+  CHECK(*delete_tenant(made, "acme") == Deleted{{}, {}, deleted->version});
 }
 
 TEST_CASE_FIXTURE(Fixture, "pages of a listing meet every tenant once, in the order of bytes") {

@@ -145,15 +145,44 @@ void register_list(CLI::App& tenant, Context& context) {
   });
 }
 
+void print_deleted(const Context& context, const std::string& id, const Deleted& deleted) {
+  if (context.json) {
+    print_json({{"answered_by", text_or_null(deleted.answered_by)},
+                {"shard", text_or_null(deleted.shard)},
+                {"version", deleted.version}});
+    return;
+  }
+  if (!deleted.answered_by.empty()) {
+    std::cout << fmt::format(
+        "{} had no entry, {} answered for it, shard {}: it has one now, DELETED\n", in_quotes(id),
+        deleted.answered_by, deleted.shard);
+  }
+  print_version(context, deleted.version);
+}
+
 void register_delete(CLI::App& tenant, Context& context) {
   auto id = std::make_shared<std::string>();
-  CLI::App* verb =
-      add_directory_verb(tenant, "delete", "Say that a tenant is gone. Its entry stays and says so",
-                         "fingerpost tenant delete acme", context);
+  CLI::App* verb = add_directory_verb(
+      tenant, "delete", "Say that a tenant is gone. Its entry stays and says so",
+      "fingerpost tenant delete acme\n"
+      "\n"
+      "A tenant without an entry, for which its bucket or the hash rule answers, "
+      "gets one that says so, and that\n"
+      "is told. Exit status: 0 it is DELETED. 1 nothing answers for it. 3 it is "
+      "being moved, or no id.",
+      context);
   verb->add_option("ID", *id, "The tenant")->required();
   verb->callback([id, &context] {
     run_directory_verb(context, [&](Directory& directory) -> Status {
-      return answer_version(context, delete_tenant(directory, *id));
+      const Result<Deleted> deleted = delete_tenant(directory, *id);
+      if (deleted) {
+        print_deleted(context, *id, *deleted);
+      } else if (deleted.status().code() == Code::absent) {
+        answer_no(context, deleted.status().message());
+      } else {
+        return deleted.status();
+      }
+      return {};
     });
   });
 }

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <set>
 
+#include "shm/account.h"
+#include "shm/number_text.h"
 #include "syncer/sqlite_db.h"
 #include "tools/directory.h"
 #include "tools/directory_shards.h"
@@ -79,6 +81,26 @@ Status prepare_group_file(const std::string& path, const std::string& group_name
   return status;
 }
 
+// SQLite says of both that it cannot open the file.
+Status check_folder_of(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  struct stat found {};
+  if (stat(path.c_str(), &found) == 0) return {};
+  if (stat(folder.c_str(), &found) != 0) {
+    return errno == ENOENT ? Status{Code::absent, path + ": there is no folder " + folder}
+                           : Status::from_errno(errno, folder);
+  }
+  if (!S_ISDIR(found.st_mode)) return {Code::refused, path + ": " + folder + " is no folder"};
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return {
+        Status::from_errno(errno, folder).code(),
+        fmt::format("{}: the folder {} (owned by {}, mode {}) is not writable for {}", path, folder,
+                    user_text(found.st_uid), mode_text(found.st_mode), user_text(geteuid()))};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(Fallback fallback) {
@@ -127,6 +149,7 @@ Result<InitResult> init_directory(std::string_view url, const InitOptions& optio
   if (!options.group.empty()) {
     if (Status status = prepare_group_file(*path, options.group); !status.ok()) return status;
   }
+  if (Status status = check_folder_of(*path); !status.ok()) return status;
   SqliteDb db(*path, SqliteDb::Mode::create);
   const auto refuse_if_used = [&]() -> Status {
     if (db.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'directory_layout'") != 0) {

@@ -71,17 +71,22 @@ Status check_is_there(Directory& directory, const TenantRow& row, const CreateWi
                       in_quotes(row.id), in_quotes(row.shard), row.state, row.epoch)};
 }
 
+// What answers for a tenant that has no entry, in a directory with a fallback.
+std::string answerer_of(const Directory& directory, std::string_view id) {
+  const std::string bucket = directory.bucket_of(id);
+  return bucket.empty() ? "the hash rule" : bucket;
+}
+
 // What answers for a tenant that has no entry, where that is good enough for it.
 Result<Created> answered_already(Directory& directory, std::string_view id) {
   Created created;
   created.shard = fallback_shard(directory, id);
-  const std::string bucket = directory.bucket_of(id);
-  created.answered_by = bucket.empty() ? "the hash rule" : bucket;
+  created.answered_by = answerer_of(directory, id);
   if (created.shard.empty()) {
     return Status(Code::absent,
                   fmt::format("{} answers for {}, and has no shard: bucket assign gives it one, or "
                               "give --shard or --region",
-                              bucket, in_quotes(id)));
+                              created.answered_by, in_quotes(id)));
   }
   return created;
 }
@@ -170,7 +175,7 @@ Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
   return created->version;
 }
 
-Result<std::uint64_t> delete_tenant(Directory& directory, std::string_view id) {
+Result<Deleted> delete_tenant(Directory& directory, std::string_view id) {
   if (Status status = check_id(id); !status.ok()) return status;
   DirectoryChange change(directory, "tenant delete");
   if (Status status = check_at_rest(directory, id); !status.ok()) return status;
@@ -180,15 +185,20 @@ Result<std::uint64_t> delete_tenant(Directory& directory, std::string_view id) {
             "UPDATE shard_directory SET state = 'DELETED', target_shard = NULL WHERE entry_id = ?")
         .bind(id)
         .run();
-    return change.commit();
+    return Deleted{{}, {}, change.commit()};
   }
   const std::string shard = fallback_shard(directory, id);
-  if (shard.empty()) return Status(Code::absent, "there is no tenant " + in_quotes(id));
+  if (shard.empty()) {
+    const std::string bucket = directory.bucket_of(id);
+    return Status(Code::absent,
+                  "there is no tenant " + in_quotes(id) + ": it has no entry" +
+                      (bucket.empty() ? "" : ", and " + bucket + " has no shard either"));
+  }
   directory.db()
       .prepare("INSERT INTO shard_directory (entry_id, shard_id, state) VALUES (?, ?, 'DELETED')")
       .bind(id, shard)
       .run();
-  return change.commit();
+  return Deleted{answerer_of(directory, id), shard, change.commit()};
 }
 
 void list_tenants(Directory& directory, const TenantPage& page,

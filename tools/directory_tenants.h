@@ -44,10 +44,20 @@ Result<Created> create_tenant(Directory& directory, std::string_view id, const C
 Result<std::uint64_t> create_tenant(Directory& directory, std::string_view id,
                                     std::string_view shard);
 
+struct Deleted {
+  // "bucket:N" or "the hash rule" where the tenant had no entry, and which shard it named; else
+  // empty.
+  std::string answered_by;
+  std::string shard;
+  std::uint64_t version = 0;
+
+  bool operator==(const Deleted&) const = default;
+};
+
 // Says that the tenant is gone. One that only its bucket or the hash rule answered for gets an
 // entry that says so, on the shard that it resolved to. Absent where nothing answers for it;
-// refused while it is being moved. The version.
-Result<std::uint64_t> delete_tenant(Directory& directory, std::string_view id);
+// refused while it is being moved.
+Result<Deleted> delete_tenant(Directory& directory, std::string_view id);
 
 struct TenantPage {
   std::string prefix;
