@@ -174,6 +174,9 @@ SegmentStatus Reader::status() const {
   const FreshnessWords words = impl_->freshness();
   status.source_state = to_string(words.source);
   status.serving = to_string(words.serving);
+  if (const auto heartbeat = Impl::heartbeat_age_ns(mapped, boot_time_ns())) {
+    status.heartbeat_age = std::chrono::nanoseconds(*heartbeat);
+  }
   if (const auto text = read_pair(control.last_error)) status.last_error = text_of(*text);
   for (std::size_t i = 0; i < kCountersMax; ++i)
     status.counters[i] = control.counters[i].load(kAcquire);  // pairs: counter

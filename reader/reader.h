@@ -54,6 +54,8 @@ struct SegmentStatus {
   std::string_view source_state;  // "ok", "unavailable", …
   std::string last_error;         // of the source; empty: none
   std::string_view serving;       // "snapshot", "adopted", "caught up"
+  // Since the syncer showed that it was alive; a living one does twice a second. nullopt: never.
+  std::optional<std::chrono::nanoseconds> heartbeat_age;
   std::uint64_t counters[kCountersMax] = {};
 };
 

@@ -76,12 +76,20 @@ struct Reader::Impl {
     return false;
   }
 
+  // nullopt: no syncer showed that it was alive yet.
+  static std::optional<std::int64_t> heartbeat_age_ns(const MappedSegment& mapped,
+                                                      std::int64_t now) noexcept {
+    const auto heartbeat = static_cast<std::int64_t>(
+        mapped.control().heartbeat_ns.load(kAcquire));  // pairs: freshness
+    if (heartbeat == kTimeUnknown) return std::nullopt;
+    return now - heartbeat;
+  }
+
   bool poll() noexcept {
     MappedSegment& now_mapped = *current.load(kAcquire);
     const std::int64_t now = boot_time_ns();
-    const auto heartbeat = static_cast<std::int64_t>(
-        now_mapped.control().heartbeat_ns.load(kAcquire));  // pairs: freshness
-    const bool late = heartbeat == kTimeUnknown || now - heartbeat > kHeartbeatLateNs;
+    const auto heartbeat = heartbeat_age_ns(now_mapped, now);
+    const bool late = !heartbeat || *heartbeat > kHeartbeatLateNs;
     if (!now_mapped.superseded() && !late) return false;
     std::int64_t due = next_attempt_ns.load();
     if (now < due || !next_attempt_ns.compare_exchange_strong(due, now + kAttemptEveryNs))

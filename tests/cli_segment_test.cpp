@@ -323,7 +323,7 @@ TEST_CASE_FIXTURE(Host, "check finds a served directory equal, also while it is 
   const Ran equal = check();
   CHECK(equal.status == 0);
   CHECK(equal.out.starts_with(
-      "equal: 501 entries, 7 buckets or hash words and 2 shards at version "));
+      "equal: 501 entries, 7 buckets or hash words and 2 shards of the directory at version "));
   sql("UPDATE shard_directory SET state = 'FROZEN' WHERE entry_id LIKE 'tenant-1%'");
   change({"tenant", "delete", "tenant-2"});
   change({"tenant", "create", "late", "--shard", "s2"});
@@ -367,6 +367,24 @@ TEST_CASE_FIXTURE(Host, "a split tenant shows its parts to resolve and to check"
     CHECK(part["parts"] == 4);
     CHECK(part["shard"] == (placement_hash(object) % 4 == 1 ? "s2" : "s1"));
   }
+  std::string moved;  // an object of part 1
+  for (int i = 0; moved.empty(); ++i) {
+    if (placement_hash("object-" + std::to_string(i)) % 4 == 1)
+      moved = "object-" + std::to_string(i);
+  }
+  const Arguments explained = {"resolve", "orders",    "tenant-0",    "--object",
+                               moved,     "--explain", "--directory", path};
+  const Ran why = fingerpost(explained);
+  CHECK(why.out.find("rule      part: it is split into 4, and the object belongs to "
+                     "part:1:tenant-0\n") != std::string::npos);
+  CHECK(why.out.find("row       part:1:tenant-0: s2 ACTIVE, epoch ") != std::string::npos);
+  CHECK(why.out.find("part:1:tenant-0 is s2 ACTIVE, epoch ") != std::string::npos);
+  Arguments in_json = explained;
+  in_json.emplace_back("--json");
+  const Json part_row = lines_of(fingerpost(in_json).out).back();
+  CHECK(part_row["rule"] == "part");
+  CHECK(part_row["row"]["shard"] == "s2");
+  CHECK(part_row["directory"]["row"]["shard"] == "s2");
   const auto plain =
       lines_of(fingerpost({"resolve", "orders", "tenant-1", "--object", "o", "--json"}).out)[0];
   CHECK(plain["source"] == "override");
@@ -443,7 +461,49 @@ TEST_CASE_FIXTURE(Host, "check counts a row that cannot be served, and says why"
   CHECK(differs.status == 1);
   CHECK(differs.out.find("entry 'f\\xff': directory s1 ACTIVE") != std::string::npos);
   CHECK(differs.out.find("UTF-8") != std::string::npos);
+  CHECK(differs.out.find("\n1 difference: 502 entries, ") != std::string::npos);
+  const std::string set_aside = "1 row quarantined, which cannot be applied\n";
+  CHECK(differs.out.ends_with("\nset aside by the syncer: " + set_aside));
   CHECK(Json::parse(fingerpost({"status", "orders", "--json"}).out)["quarantined"] == 1);
+  CHECK(fingerpost({"status", "orders"}).out.find("set aside   " + set_aside) != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Host, "check and status count apart what waits for an approval") {
+  make_and_serve();
+  CHECK(fingerpost({"status", "orders"}).out.find("set aside   nothing\n") != std::string::npos);
+  sql("UPDATE shard_directory SET shard_id = 's2' WHERE entry_id < 'tenant-2' AND shard_id = 's1' "
+      "AND entry_id NOT LIKE 'bucket:%'");
+  const auto withheld = [&] {
+    return Json::parse(fingerpost({"status", "orders", "--json"}).out)["withheld"]
+        .get<std::uint64_t>();
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (withheld() == 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::string count = std::to_string(withheld());
+  const std::string set_aside = count + " rows withheld until somebody approves\n";
+  const Ran differs = check();
+  CHECK(differs.status == 1);
+  CHECK(differs.out.find("\n" + count + " differences: ") != std::string::npos);
+  CHECK(differs.out.ends_with("\nset aside by the syncer: " + set_aside));
+  CHECK(check_json().back()["withheld"] == withheld());
+  CHECK(fingerpost({"status", "orders"}).out.find("set aside   " + set_aside) != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Host, "status says that the syncer shows no sign of life") {
+  make_and_serve();
+  const auto sign = [&] {
+    return Json::parse(fingerpost({"status", "orders", "--json"}).out)["heartbeat_age_ms"]
+        .get<std::int64_t>();
+  };
+  CHECK(sign() < 2'000);
+  CHECK(fingerpost({"status", "orders"}).out.find("syncer      alive\n") != std::string::npos);
+  stop();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
+  CHECK(sign() > 2'000);
+  const Ran dead = fingerpost({"status", "orders"});
+  CHECK(dead.status == 0);
+  CHECK(dead.out.find("syncer      no sign of life for ") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(Host, "check compares a hash list, and knows another directory") {

@@ -22,7 +22,10 @@ constexpr const char* kExample =
     "compares. What the\n"
     "directory changes while this runs is left out, and counted. With --json one object for each "
     "difference, then\n"
-    "one with the totals; without it at most 20 are shown.\n"
+    "one with the totals; without it at most 20 are shown. What the syncer has set aside differs, "
+    "and "
+    "is counted by\n"
+    "itself: quarantined rows cannot be applied, withheld ones wait for `fingerpost approve`.\n"
     "Exit status: 0 they are equal. 1 they differ. 4 one of them cannot be read.";
 
 struct Flags {
@@ -55,13 +58,19 @@ void print_report(const CheckReport& report) {
     std::cout << fmt::format("and {} more; --json lists all\n", grouped(count - shown));
   }
   std::cout << fmt::format(
-      "{}: {} entries, {} buckets or hash words and {} shards at version {}{}\n",
-      count == 0 ? "equal" : fmt::format("differs in {}", grouped(count)), grouped(report.entries),
-      grouped(report.fallback_words), grouped(report.shards), report.directory_version,
+      "{}: {} entries, {} buckets or hash words and {} shards of the directory at version {}{}\n",
+      count == 0 ? "equal"
+                 : fmt::format("{} {}", grouped(count), count == 1 ? "difference" : "differences"),
+      grouped(report.entries), grouped(report.fallback_words), grouped(report.shards),
+      report.directory_version,
       report.changed_meanwhile == 0
           ? ""
           : fmt::format("; {} left out, since the directory changed them meanwhile",
                         grouped(report.changed_meanwhile)));
+  if (report.quarantined != 0 || report.withheld != 0) {
+    std::cout << "set aside by the syncer: " << set_aside_text(report.quarantined, report.withheld)
+              << '\n';
+  }
 }
 
 void print_report_json(const std::string& name, const CheckReport& report) {
@@ -74,7 +83,9 @@ void print_report_json(const std::string& name, const CheckReport& report) {
               {"segment_version", report.segment_version},
               {"entries", report.entries},
               {"fallback_words", report.fallback_words},
-              {"shards", report.shards}});
+              {"shards", report.shards},
+              {"quarantined", report.quarantined},
+              {"withheld", report.withheld}});
 }
 
 Status check(Context& context, const std::string& url, const Flags& flags) {

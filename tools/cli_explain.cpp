@@ -61,6 +61,10 @@ nlohmann::json side_json(const std::optional<DirectorySide>& side) {
 
 std::string rule_text(const Explanation& explanation) {
   if (explanation.rule == "override") return "override: its own entry";
+  if (explanation.rule == "part") {
+    return fmt::format("part: it is split into {}, and the object belongs to {}",
+                       explanation.route.parts(), explanation.entry);
+  }
   if (explanation.rule == "bucket") return "bucket: it has no entry, and " + explanation.entry;
   if (explanation.rule == "hash") return "hash: it has no entry, and place " + explanation.entry;
   if (explanation.fallback.empty()) return "none: it has no entry, and nothing else answers";
@@ -89,11 +93,12 @@ std::optional<DirectorySide> look_into_directory(const Context& context, const s
 
 }  // namespace
 
-Status print_explanation(Context& context, const Reader& reader, const std::string& id) {
-  const Result<Explanation> explained = explain(reader, id);
+Status print_explanation(Context& context, const Reader& reader, const std::string& id,
+                         const std::optional<std::string>& object) {
+  const Result<Explanation> explained = explain(reader, id, object);
   if (!explained) return explained.status();
   const Explanation& explanation = *explained;
-  const bool own = explanation.rule == "override";
+  const bool own = explanation.rule == "override" || explanation.rule == "part";
   // Of a route by hash there is no row but the layout's.
   const bool has_row = !explanation.entry.starts_with("hash:");
   const auto side = look_into_directory(context, has_row ? explanation.entry : id);

@@ -22,7 +22,10 @@ constexpr const char* kExample =
     "A split tenant has no shard of its own: --object shows the part that an object belongs to.\n"
     "With --explain, lines (with --json a second object) say which rule and row answered, and what "
     "would without the\n"
-    "tenant's own entry; with a directory at hand, what its row is now, since when and by whom.\n"
+    "tenant's own entry, with --object of that object's part; with a directory at hand, what the "
+    "row "
+    "is now, since when\n"
+    "and by whom.\n"
     "Exit status: 0 found. 1 unknown, deleted or split. 3 not an id (with --json, `reason` says "
     "why). 5 undetermined.\n"
     "Of several ids the worst decides. A stale segment still answers, and is named on standard "
@@ -55,7 +58,7 @@ void resolve_one(Context& context, const Reader& reader, const std::string& id,
   print_route(context, reader, id, route);
   context.answer(exit_status_of(route.answer()));
   if (!asked.explained || route.answer() == Answer::refused) return;
-  const Status status = print_explanation(context, reader, id);
+  const Status status = print_explanation(context, reader, id, asked.object);
   if (status.ok()) return;
   report_error(context, status);
   context.answer(fingerpost::exit_status_of(status.code()));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "shm/number_text.h"
 #include "syncer/duration.h"
 #include "tools/text.h"
 
@@ -29,6 +30,18 @@ void add_timeout(CLI::App& verb, std::chrono::milliseconds& timeout, const std::
 nlohmann::json milliseconds_or_null(std::optional<std::chrono::nanoseconds> time) {
   if (!time) return {};
   return std::chrono::duration_cast<std::chrono::milliseconds>(*time).count();
+}
+
+std::string set_aside_text(std::uint64_t quarantined, std::uint64_t withheld) {
+  const auto rows = [](std::uint64_t count) {
+    return grouped(count) + (count == 1 ? " row " : " rows ");
+  };
+  std::string text;
+  if (quarantined != 0) text = rows(quarantined) + "quarantined, which cannot be applied";
+  if (withheld != 0) {
+    text += (text.empty() ? "" : "; ") + rows(withheld) + "withheld until somebody approves";
+  }
+  return text.empty() ? "nothing" : text;
 }
 
 std::string text_of(const Readiness& readiness) {

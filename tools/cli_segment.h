@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ void add_timeout(CLI::App& verb, std::chrono::milliseconds& timeout, const std::
 
 // Null where there is nothing to say.
 nlohmann::json milliseconds_or_null(std::optional<std::chrono::nanoseconds> time);
+
+// What a syncer sets aside: rows that it cannot apply, and changes that wait for somebody.
+std::string set_aside_text(std::uint64_t quarantined, std::uint64_t withheld);
 
 // "ready", "ready, stale: WHY" or "not ready: WHY".
 std::string text_of(const Readiness& readiness);

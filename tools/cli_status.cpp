@@ -8,6 +8,7 @@
 #include "shm/number_text.h"
 #include "tools/cli_segment.h"
 #include "tools/cli_verbs.h"
+#include "tools/directory_entry.h"
 #include "tools/text.h"
 
 namespace fingerpost {
@@ -17,7 +18,11 @@ constexpr const char* kExample =
     "fingerpost status orders\n"
     "  until fingerpost status orders --ready; do sleep 1; done\n"
     "\n"
-    "Exit status: 0 shown; with --ready: 0 ready, 1 not ready, or no segment yet.";
+    "`age` is of the data, `syncer` of its last sign of life: a segment serves on without one.\n"
+    "Exit status: 0 shown, be the syncer alive or not; with --ready: 0 ready, 1 not ready, or no "
+    "segment yet.";
+
+constexpr std::chrono::seconds kSignLate{2};  // four beats, as readers judge it
 
 std::uint64_t value_of(const SegmentStatus& status, Counter counter) {
   return status.counters[static_cast<std::size_t>(counter)];
@@ -55,6 +60,7 @@ void print_status_json(const std::string& name, const SegmentStatus& status,
               {"table_bytes", status.table_bytes},
               {"reserved_bytes", status.reserved_bytes},
               {"age_ms", milliseconds_or_null(age)},
+              {"heartbeat_age_ms", milliseconds_or_null(status.heartbeat_age)},
               {"source",
                {{"kind", text_or_null(status.source_kind)},
                 {"state", status.source_state},
@@ -70,6 +76,13 @@ std::string fallback_of(const SegmentStatus& status) {
   return "none";
 }
 
+std::string syncer_of(const SegmentStatus& status) {
+  if (!status.heartbeat_age) return "no sign of life yet";
+  if (*status.heartbeat_age <= kSignLate) return "alive";
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(*status.heartbeat_age);
+  return "no sign of life for " + spoken_duration(age.count());
+}
+
 void print_status(const std::string& name, const SegmentStatus& status, const Readiness& readiness,
                   std::optional<std::chrono::nanoseconds> age) {
   const auto line = [](std::string_view label, const std::string& text) {
@@ -82,6 +95,7 @@ void print_status(const std::string& name, const SegmentStatus& status, const Re
   line("serving", std::string(status.serving));
   line("age", age ? fmt::format("{:.1f} s", std::chrono::duration<double>(*age).count())
                   : std::string("unknown"));
+  line("syncer", syncer_of(status));
   line("directory", to_string(status.directory_id));
   line("version", fmt::format("{} (incarnation {}, generation {})", status.version,
                               status.incarnation, status.generation));
@@ -98,8 +112,7 @@ void print_status(const std::string& name, const SegmentStatus& status, const Re
   line("memory", fmt::format("{} bytes of table, {} reserved", grouped(status.table_bytes),
                              grouped(status.reserved_bytes)));
   line("set aside",
-       fmt::format("{} quarantined, {} withheld", grouped(value_of(status, Counter::quarantined)),
-                   grouped(value_of(status, Counter::withheld))));
+       set_aside_text(value_of(status, Counter::quarantined), value_of(status, Counter::withheld)));
   for (std::size_t i = static_cast<std::size_t>(Counter::rows_applied); i < kCounterCount; ++i) {
     if (status.counters[i] == 0) continue;
     std::cout << fmt::format("  {:<22}{}\n", to_string(static_cast<Counter>(i)),

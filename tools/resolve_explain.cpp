@@ -36,13 +36,20 @@ Result<std::optional<Route>> fallback_route(const Reader& reader, std::string_vi
 
 }  // namespace
 
-Result<Explanation> explain(const Reader& reader, std::string_view id) {
+Result<Explanation> explain(const Reader& reader, std::string_view id,
+                            const std::optional<std::string>& object) {
   Explanation explanation;
   explanation.fallback = fallback_of(reader, id);
   Result<std::optional<Route>> fallback = fallback_route(reader, explanation.fallback);
   if (!fallback) return fallback.status();
   explanation.fallback_route = *std::move(fallback);
-  explanation.route = reader.resolve(id);
+  explanation.route = object ? reader.resolve(id, *object) : reader.resolve(id);
+  if (explanation.route.source() == RouteSource::part) {
+    const auto part = placement_hash(*object) % explanation.route.parts();
+    explanation.entry = part_entry_id(static_cast<std::uint32_t>(part), id);
+    explanation.rule = to_string(RouteSource::part);
+    return explanation;
+  }
   const bool own = explanation.route.source() == RouteSource::override_entry ||
                    explanation.route.answer() == Answer::split;
   const bool answered = explanation.route.state() != State::none;

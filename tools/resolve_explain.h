@@ -22,18 +22,19 @@ namespace fingerpost {
 
 struct Explanation {
   Route route;
-  std::string rule;  // "override", "bucket", "hash"; "none": no rule answers
-  std::string
-      entry;  // whose row answered: the id, "bucket:N" or "hash:N"; of no rule the last asked
+  std::string rule;  // "override", "part", "bucket", "hash"; "none": no rule answers
+  // Whose row answered: the id, "part:K:ID", "bucket:N" or "hash:N"; of no rule the last asked.
+  std::string entry;
   // What answers where the tenant has no entry of its own: "bucket:N" or "hash:N" and its route;
   // empty in a directory without buckets and hash list, no route for a bucket without a shard.
   std::string fallback;
   std::optional<Route> fallback_route;
 };
 
-// Not for what is no tenant id. unavailable: the table was replaced under the walk, again and
-// again.
-Result<Explanation> explain(const Reader& reader, std::string_view id);
+// For one object of the tenant, if there is one: a split tenant answers by its part. Not for what
+// is no tenant id. unavailable: the table was replaced under the walk, again and again.
+Result<Explanation> explain(const Reader& reader, std::string_view id,
+                            const std::optional<std::string>& object);
 
 // The row that the explanation is about, as the directory has it now.
 struct DirectorySide {

@@ -282,6 +282,8 @@ class Comparison {
   Status settle() {
     const SegmentStatus after = reader_.status();
     report_.segment_version = after.version;
+    report_.quarantined = after.counters[static_cast<std::size_t>(Counter::quarantined)];
+    report_.withheld = after.counters[static_cast<std::size_t>(Counter::withheld)];
     if (after.incarnation != before_.incarnation) {
       return {Code::conflict, fmt::format("the segment went from incarnation {} to {}",
                                           before_.incarnation, after.incarnation)};

@@ -42,6 +42,10 @@ struct CheckReport {
   std::uint64_t shards = 0;
   std::uint64_t changed_meanwhile =
       0;  // differences that do not count, since the directory went on
+  // What the segment's syncer set aside: rows that cannot be applied, changes that wait for an
+  // approval. Each of them differs.
+  std::uint64_t quarantined = 0;
+  std::uint64_t withheld = 0;
   std::vector<Difference> differences;
 };
 
