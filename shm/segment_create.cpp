@@ -20,16 +20,10 @@ constexpr mode_t kModeBits = 07777;
 constexpr mode_t kModeLeast = 0600;
 constexpr mode_t kModeMost = 0644;
 
-std::string access_text(const SegmentAccess& access) {
-  return user_text(access.owner) + ", gid " + std::to_string(access.group) + ", mode " +
-         mode_text(access.mode);
-}
-
 Status check_mode(mode_t mode, const std::string& path) {
-  if ((mode & kModeLeast) == kModeLeast && (mode & ~kModeMost) == 0) return {};
-  return {Code::refused, "mode " + mode_text(mode) + " for " + path +
-                             ": a segment is read and written by its owner and at most read by "
-                             "others (0600, 0640, 0604 or 0644)"};
+  const auto why_not = why_not_segment_mode(mode);
+  if (!why_not) return {};
+  return {Code::refused, "mode " + mode_text(mode) + " for " + path + ": " + std::string(*why_not)};
 }
 
 }  // namespace
@@ -38,11 +32,28 @@ SegmentAccess SegmentAccess::of_this_process() noexcept {
   return {::geteuid(), ::getegid()};
 }
 
-Status apply_access(int fd, const SegmentAccess& access, const std::string& path) {
-  if (Status status = check_mode(access.mode, path); !status.ok()) return status;
+std::string access_text(const SegmentAccess& access) {
+  return user_text(access.owner) + ", gid " + std::to_string(access.group) + ", mode " +
+         mode_text(access.mode);
+}
+
+std::optional<std::string_view> why_not_segment_mode(mode_t mode) noexcept {
+  if ((mode & kModeLeast) == kModeLeast && (mode & ~kModeMost) == 0) return std::nullopt;
+  return "a segment is read and written by its owner and at most read by others "
+         "(0600, 0640, 0604 or 0644)";
+}
+
+Result<SegmentAccess> access_of(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return Status::from_errno(errno, "cannot examine " + path);
-  const bool other_account = info.st_uid != access.owner || info.st_gid != access.group;
+  return SegmentAccess{info.st_uid, info.st_gid, info.st_mode & kModeBits};
+}
+
+Status apply_access(int fd, const SegmentAccess& access, const std::string& path) {
+  if (Status status = check_mode(access.mode, path); !status.ok()) return status;
+  const auto before = access_of(fd, path);
+  if (!before.ok()) return before.status();
+  const bool other_account = before->owner != access.owner || before->group != access.group;
   if (other_account && ::fchown(fd, access.owner, access.group) != 0) {
     const int error = errno;  // looking up the account's name changes it
     return Status::from_errno(error, "cannot give " + path + " to " + access_text(access));
@@ -51,13 +62,11 @@ Status apply_access(int fd, const SegmentAccess& access, const std::string& path
     return Status::from_errno(errno, "cannot set mode " + mode_text(access.mode) + " of " + path);
   }
   // A mount may map accounts, and a group that is not ours costs bits silently.
-  if (::fstat(fd, &info) != 0) return Status::from_errno(errno, "cannot examine " + path);
-  const SegmentAccess found{info.st_uid, info.st_gid, info.st_mode & kModeBits};
-  if (found.owner == access.owner && found.group == access.group && found.mode == access.mode) {
-    return {};
-  }
+  const auto found = access_of(fd, path);
+  if (!found.ok()) return found.status();
+  if (*found == access) return {};
   return {Code::not_permitted,
-          path + " should have " + access_text(access) + " but has " + access_text(found)};
+          path + " should have " + access_text(access) + " but has " + access_text(*found)};
 }
 
 Status remove_half_made(const std::string& segment_path) {

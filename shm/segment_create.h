@@ -9,7 +9,9 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "shm/file_identity.h"
 #include "shm/status.h"
@@ -24,12 +26,24 @@ struct SegmentAccess {
   gid_t group = 0;
   mode_t mode = 0640;
 
+  bool operator==(const SegmentAccess&) const = default;
+
   // This process's own account (effective ids), mode 0640.
   static SegmentAccess of_this_process() noexcept;
 };
 
+// As an open file has it.
+Result<SegmentAccess> access_of(int fd, const std::string& path);
+
+// "root (uid 0), gid 0, mode 0640".
+std::string access_text(const SegmentAccess& access);
+
+// Why nobody's segment may have this mode, as the end of a sentence; nullopt if it may: a mode
+// without owner's read and write, or with more than 0644.
+std::optional<std::string_view> why_not_segment_mode(mode_t mode) noexcept;
+
 // Gives an open file exactly this owner, group and mode, whatever the umask, and looks whether it
-// worked. refused: a mode without owner's read and write, or with more than 0644 · not_permitted
+// worked. refused: the mode is none of a segment · not_permitted
 Status apply_access(int fd, const SegmentAccess& access, const std::string& path);
 
 // Removes a half-made segment that a writer left who died. Its absence is no error.

@@ -3,6 +3,7 @@
 #include <toml++/toml.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -58,6 +59,11 @@ void take(const std::string& path, const toml::table& table, DaemonConfig& confi
 
 DaemonConfig read_daemon_config(const std::string& path) {
   DaemonConfig config;
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) {  // which opens, and reads as empty
+    config.faults.push_back("cannot read " + path + ": it is a folder");
+    return config;
+  }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();

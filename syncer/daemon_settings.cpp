@@ -10,7 +10,9 @@
 #include <optional>
 
 #include "shm/number_text.h"
+#include "shm/segment_path.h"
 #include "syncer/duration.h"
+#include "syncer/sqlite_db.h"
 
 namespace fingerpost {
 namespace {
@@ -26,6 +28,19 @@ Status store_text(std::string_view value, std::string& out) {
   if (value.empty()) return {Code::refused, "is empty"};
   out = value;
   return {};
+}
+
+// A path, which anything with a slash is, means nothing before it is opened.
+Status store_name(std::string_view value, std::string& out) {
+  if (Status status = store_text(value, out); !status.ok()) return status;
+  const auto path = path_to_write(value, kLayoutVersion);
+  return path.ok() ? Status() : path.status();
+}
+
+Status store_directory(std::string_view value, std::string& out) {
+  if (Status status = store_text(value, out); !status.ok()) return status;
+  const auto path = sqlite_path_of_url(value);
+  return path.ok() ? Status() : path.status();
 }
 
 Status store_number(std::string_view value, std::uint64_t low, std::uint64_t high,
@@ -89,6 +104,9 @@ Status store_mode(std::string_view value, mode_t& out) {
   if (error != std::errc{} || end != value.data() + value.size() || mode > 07777) {
     return {Code::refused, quoted(value) + " is no octal mode"};
   }
+  if (const auto why_not = why_not_segment_mode(mode)) {
+    return {Code::refused, quoted(value) + ": " + std::string(*why_not)};
+  }
   out = mode;
   return {};
 }
@@ -109,9 +127,9 @@ Status store_word(std::string_view value,
 
 constexpr Setting kSettings[] = {
     {"name", "NAME", "Of the segment, or its path (anything with a slash)", Kind::text, false,
-     [](std::string_view v, DaemonSettings& s) { return store_text(v, s.syncer.name); }},
+     [](std::string_view v, DaemonSettings& s) { return store_name(v, s.syncer.name); }},
     {"directory", "URL", "Where the directory is: sqlite:PATH or a path", Kind::text, false,
-     [](std::string_view v, DaemonSettings& s) { return store_text(v, s.syncer.directory); }},
+     [](std::string_view v, DaemonSettings& s) { return store_directory(v, s.syncer.directory); }},
     {"state_dir", "FOLDER",
      "Of the snapshots, which make the next start fast and possible without the directory",
      Kind::text, false,

@@ -232,6 +232,9 @@ TEST_CASE("what makes no sense is told, and the exit status is 2") {
     CHECK(!std::filesystem::exists(host.segment()));
   };
   check({"--config", host.file("absent.toml")}, "cannot read " + host.file("absent.toml"));
+  std::filesystem::create_directory(host.file("folder"));
+  check({"--config", host.file("folder")},
+        "cannot read " + host.file("folder") + ": it is a folder");
   check({"--name", "x"}, "there is no directory: give --directory");
   check(host.arguments({"--capacity", "0"}), "--capacity: '0' is no number from 1");
   check(host.arguments({"--accept-directory", "mine"}),
@@ -254,6 +257,20 @@ TEST_CASE("a configuration is checked without being used") {
   DaemonProcess bad(host.arguments({"--config", host.config(), "--check-config"}));
   CHECK(bad.end() == 2);
   CHECK(bad.log_count(host.config() + ":1: poll_interval: '2 s' is no duration") == 1);
+  // What a start would refuse without looking at anything.
+  const auto wrong = [&](const std::vector<std::string>& given, const std::string& message) {
+    std::vector<std::string> arguments = given;
+    arguments.insert(arguments.end(), {"--check-config", "--state-dir", host.file("state")});
+    DaemonProcess daemon(arguments);
+    CHECK(daemon.end() == 2);
+    CHECK_MESSAGE(daemon.log().find("fingerpostd: " + message) != std::string::npos, daemon.log());
+  };
+  wrong({"--name", ".orders", "--directory", "x.db"}, "--name: ");
+  wrong({"--name", "orders.lock", "--directory", "x.db"}, "--name: ");
+  wrong({"--name", "orders", "--directory", "mysql://x"},
+        "--directory: directory 'mysql://x': the scheme 'mysql' is not known");
+  wrong({"--name", "orders", "--directory", "x.db", "--mode", "0666"},
+        "--mode: '0666': a segment is read and written by its owner");
   CHECK(!std::filesystem::exists(host.segment()));
 }
 
