@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -59,6 +61,7 @@ Result<std::unique_ptr<OwnedSegment>> OwnedSegment::adopt(
   std::unique_ptr<OwnedSegment> segment(new OwnedSegment(path, *identity, std::move(*mapping)));
   segment->fd_ = std::move(opened->fd);
   segment->file_ = opened->identity;
+  if (Status s = segment->check_allocated(); !s.ok()) return s;
   auto writer = SegmentWriter<StdAtomics>::adopt(segment->memory(), segment->reserve());
   if (!writer.ok()) return writer.status();
   segment->writer_.emplace(std::move(*writer));
@@ -71,6 +74,18 @@ Result<std::unique_ptr<OwnedSegment>> OwnedSegment::adopt(
   }
   if (*locked == SegmentLock::reader_in_the_way) segment->writer_->add(Counter::foreign_read_locks);
   return segment;
+}
+
+Status OwnedSegment::check_allocated() {
+  if (Status s = check_length(); !s.ok()) return s;
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::uint64_t have = memory().control().allocated[half].load(kAcquire);
+    if (have != 0 && have > length_ - std::min(length_, identity_.plan.half_at[half])) {
+      return {Code::corrupt, path_ + " was cut to " + grouped(length_) + " bytes, it had " +
+                                 grouped(identity_.plan.half_at[half] + have)};
+    }
+  }
+  return {};
 }
 
 Status OwnedSegment::publish_first() {
@@ -109,6 +124,26 @@ Status OwnedSegment::lock_memory() {
     }
     locked_[i] = lengths[i];
   }
+  return {};
+}
+
+Result<std::string> OwnedSegment::hold_access(const SegmentAccess& access) {
+  const auto found = access_of(fd(), path_);
+  if (!found.ok()) return found.status();
+  if (*found == access) return std::string();
+  if (Status s = apply_access(fd(), access, path_); !s.ok()) return s;
+  return access_text(*found);
+}
+
+Status OwnedSegment::check_length() {
+  struct stat info {};
+  if (::fstat(fd(), &info) != 0) return Status::from_errno(errno, "cannot examine " + path_);
+  const auto length = static_cast<std::uint64_t>(info.st_size);
+  if (length < length_) {
+    return {Code::corrupt,
+            path_ + " was cut to " + grouped(length) + " bytes, it had " + grouped(length_)};
+  }
+  length_ = length;
   return {};
 }
 

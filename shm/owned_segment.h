@@ -49,6 +49,14 @@ class OwnedSegment {
   // is allocated later needs another call. no_space, not_permitted: beyond this process's limit
   Status lock_memory();
 
+  // For the heartbeat: owner, group and mode are what is configured, or are put back. What it had
+  // if that had to be done, as text; else empty. not_permitted: it cannot be done
+  Result<std::string> hold_access(const SegmentAccess& access);
+
+  // Whether the file is as long as it ever was. One system call, before anything is touched: what
+  // lies behind the end of a file that was cut kills whoever touches it. corrupt: it was cut
+  Status check_length();
+
   // Tries for the lock on the segment itself again, where a worker's read lock was in the way.
   // busy: another writer.
   Status hold_lock();
@@ -60,6 +68,8 @@ class OwnedSegment {
   int fd() const { return half_made_ ? half_made_->fd() : fd_.get(); }
   SegmentMemory<StdAtomics, true> memory() const { return {mapping_.data(), identity_.plan}; }
   Status publish(Status (HalfMadeSegment::*give_name)());
+  // Of one that is adopted: that the file holds what is said to be allocated.
+  Status check_allocated();
   // How the writer gets more of a half.
   Reserve reserve();
 
@@ -70,6 +80,7 @@ class OwnedSegment {
   std::optional<HalfMadeSegment> half_made_;  // until publish()
   UniqueFd fd_;                               // from then on
   FileIdentity file_;
+  std::uint64_t length_ = 0;  // of the file, the most there was
   std::optional<SegmentWriter<StdAtomics>> writer_;
   std::uint64_t locked_[3] = {0, 0, 0};  // bytes from the start of the fixed part and of each half
 };

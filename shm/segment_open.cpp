@@ -16,6 +16,10 @@
 namespace fingerpost {
 namespace {
 
+// Not for a worker, who may neither change nor remove it.
+constexpr const char* kWhatToDo =
+    "; set it right if you trust what it holds, or remove it: a new one is built then";
+
 constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
 
 // A folder held open, so that the folder asked about is the one the file was opened in.
@@ -180,9 +184,10 @@ Result<OpenedSegment> open_to_adopt(const std::string& path, uid_t owner) {
   if (found != 0 && found != ::geteuid() && found != owner) {
     return Status(Code::wrong_owner, path + " is owned by " + user_text(found) + ", not by root, " +
                                          user_text(::geteuid()) + " or the configured owner " +
-                                         user_text(owner));
+                                         user_text(owner) + kWhatToDo);
   }
-  if (Status status = check_only_owner_writes(*opened, path); !status.ok()) return status;
+  if (Status status = check_only_owner_writes(*opened, path); !status.ok())
+    return Status(status.code(), status.message() + kWhatToDo);
   return std::move(opened->segment);
 }
 

@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kStopBudget{
     600};  // "within a second" with room for what goes before and after
 constexpr std::chrono::milliseconds kStopWithin{900};  // whatever it is at
 // A writer that was killed holds its locks until the kernel has taken its mappings apart.
-constexpr std::chrono::milliseconds kLockWithin{1'000};
+constexpr std::chrono::milliseconds kLockWithin{2'000};
 constexpr std::chrono::milliseconds kLockEvery{20};
 constexpr std::chrono::seconds kReportEvery{1};  // to the service manager, at most
 constexpr std::chrono::seconds kReloadEvery{1};  // so that a storm of signals costs nothing
@@ -161,7 +161,8 @@ bool wait_for_jitter(std::chrono::milliseconds most, Signals& signals, Reports& 
   return pause_for(wait, signals);
 }
 
-// Asks again for a while where another writer has the name: it may be on its way out.
+// Asks again for a while where another writer has the name: it may be on its way out. Null: a
+// signal stops it.
 Result<std::unique_ptr<Syncer>> start_when_free(const SyncerOptions& options, Signals& signals,
                                                 Log& log) {
   const auto until = Clock::now() + kLockWithin;
@@ -169,9 +170,9 @@ Result<std::unique_ptr<Syncer>> start_when_free(const SyncerOptions& options, Si
   for (;;) {
     auto syncer = Syncer::start(options, log);
     if (syncer.ok() || syncer.status().code() != Code::busy || Clock::now() >= until) return syncer;
-    if (!told) log.info("waiting up to a second: " + syncer.status().message());
+    if (!told) log.info("waiting up to two seconds: " + syncer.status().message());
     told = true;
-    if (!pause_for(kLockEvery, signals)) return syncer;
+    if (!pause_for(kLockEvery, signals)) return std::unique_ptr<Syncer>();
   }
 }
 
@@ -213,6 +214,11 @@ ExitStatus refused_start(const Status& status, const DaemonCommand& command, Log
   return ExitStatus::refused;
 }
 
+int stopped_early(Log& log) {
+  log.info("stopped before it began");
+  return static_cast<int>(ExitStatus::done);
+}
+
 int run(int argc, char** argv) {
   DaemonCommand command = parse_command_line(argc, argv);
   if (command.exit) return static_cast<int>(*command.exit);
@@ -229,15 +235,16 @@ int run(int argc, char** argv) {
   LoopWatchdog watchdog(*manager);
   command.settings.syncer.on_alive = [&watchdog] { watchdog.beat(); };
   if (!wait_for_jitter(command.settings.start_jitter, signals, reports, log)) {
-    log.info("stopped before it began");
-    return static_cast<int>(ExitStatus::done);
+    return stopped_early(log);
   }
   const auto syncer = start_when_free(command.settings.syncer, signals, log);
   if (!syncer.ok()) return static_cast<int>(refused_start(syncer.status(), command, log));
+  if (*syncer == nullptr) return stopped_early(log);
   const ExitStatus status = serve(**syncer, command, signals, reports, watchdog, log);
   manager->tell("STOPPING=1");
-  (*syncer)->stop(kStopBudget);
+  // Otherwise the name is another writer's, or the segment is not to be touched.
   if (status == ExitStatus::done) {
+    (*syncer)->stop(kStopBudget);
     log.info((*syncer)->has_segment() ? "stopped; the segment goes on serving"
                                       : "stopped; there was nothing to serve yet");
   }

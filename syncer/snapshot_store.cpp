@@ -20,6 +20,19 @@ namespace {
 constexpr mode_t kFolderMode = 0750;
 constexpr std::string_view kSuffix = ".fps";
 
+Status make_folder(const std::string& directory) {
+  if (::mkdir(directory.c_str(), kFolderMode) == 0) return {};
+  if (errno != EEXIST) {
+    return Status::from_errno(errno, "making the snapshot folder " + directory);
+  }
+  struct stat found {};
+  if (::stat(directory.c_str(), &found) != 0) {
+    return Status::from_errno(errno, "looking at the snapshot folder " + directory);
+  }
+  if (S_ISDIR(found.st_mode)) return {};
+  return {Code::refused, directory + " is no folder for snapshots, but a file"};
+}
+
 // Takes "-<decimal>" off the end of `text`.
 bool drop_number(std::string_view& text) {
   const std::size_t dash = text.rfind('-');
@@ -68,9 +81,7 @@ Result<SnapshotListing> list_snapshots(const std::string& directory, const std::
 
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(std::string directory, std::string name,
                                                            IoOptions io) {
-  if (::mkdir(directory.c_str(), kFolderMode) != 0 && errno != EEXIST) {
-    return Status::from_errno(errno, "making the snapshot folder " + directory);
-  }
+  if (Status status = make_folder(directory); !status.ok()) return status;
   const std::string leftover = directory + "/" + snapshot_temporary_name(name);
   if (::unlink(leftover.c_str()) != 0 && errno != ENOENT) {
     return Status::from_errno(errno, "removing the half-written snapshot " + leftover);
@@ -101,8 +112,13 @@ Result<std::unique_ptr<SnapshotReader>> SnapshotStore::read(const std::string& p
 
 Result<std::unique_ptr<SnapshotWriter>> SnapshotStore::write(const DirectoryId& id,
                                                              std::uint64_t incarnation) {
+  if (Status status = make_folder(directory_); !status.ok()) return status;
   return SnapshotWriter::create(directory_, name_, id, incarnation,
                                 std::make_unique<SnapshotIo>(io_));
+}
+
+bool SnapshotStore::is_gone() const {
+  return ::access(directory_.c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
 Result<SnapshotStore::Known> SnapshotStore::stamp_of(const std::string& path) {

@@ -48,7 +48,8 @@ class SnapshotStore {
   Result<SnapshotListing> candidates(const DirectoryId& id) const;
   Result<std::unique_ptr<SnapshotReader>> read(const std::string& path) const;
 
-  // Begins the next one. Nothing is remembered of one that failed before.
+  // Begins the next one, in a folder made anew if it is gone. Nothing is remembered of one that
+  // failed before.
   Result<std::unique_ptr<SnapshotWriter>> write(const DirectoryId& id, std::uint64_t incarnation);
 
   // After a snapshot was published: removes the snapshots of directory `id` beyond kSnapshotsKept.
@@ -56,6 +57,9 @@ class SnapshotStore {
   Result<bool> retain_step(const DirectoryId& id);
   // All of it.
   Status retain(const DirectoryId& id);
+
+  // Whether the folder was removed, and with it what was written. One system call.
+  bool is_gone() const;
 
   const std::string& directory() const { return directory_; }
 

@@ -47,6 +47,9 @@ bool Syncer::may_sync() const {
 
 Result<std::chrono::nanoseconds> Syncer::turn() {
   const auto now = Clock::now();
+  if (segment_) {
+    if (Status s = segment_->check_length(); !s.ok()) return s;
+  }
   if (now >= next_beat_) {
     if (Status s = beat(); !s.ok()) return s;
     next_beat_ = now + kBeatEvery;
@@ -76,6 +79,11 @@ Status Syncer::beat() {
   if (!segment_) return {};
   if (Status s = segment_->hold_lock(); s.code() == Code::busy) return s;
   alive();
+  hold_access();
+  if (store_ && store_->is_gone() && snapshot_version_ != 0) {
+    snapshot_version_ = 0;
+    log_.warning("the snapshot folder " + store_->directory() + " is gone; it is made anew");
+  }
   if (options_.lock_memory) {
     if (Status s = segment_->lock_memory(); !s.ok()) {
       options_.lock_memory = false;
@@ -86,6 +94,16 @@ Status Syncer::beat() {
   if (name == NameState::gone) begin_successor("its name vanished");
   if (name == NameState::replaced) begin_successor("its name leads to another file");
   return {};
+}
+
+void Syncer::hold_access() {
+  const auto had = segment_->hold_access(options_.access);
+  if (!had.ok()) {
+    log_.limited(Log::Level::error, "access", had.status().message());
+  } else if (!had->empty()) {
+    log_.limited(Log::Level::warning, "access",
+                 "owner, group or mode of " + path_ + " were changed, to " + *had + "; put back");
+  }
 }
 
 void Syncer::alive() {

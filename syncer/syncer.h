@@ -68,7 +68,7 @@ class Syncer {
   static Result<std::unique_ptr<Syncer>> start(const SyncerOptions& options, Log& log);
 
   // Does what is due; how long it may sleep afterwards. An error ends the daemon: the name is
-  // another writer's now.
+  // another writer's now, or the segment was cut; then nothing but the destructor may follow.
   Result<std::chrono::nanoseconds> turn();
 
   // Readable when the source may have changed; -1: none.
@@ -139,6 +139,7 @@ class Syncer {
 
   // --- turns (syncer.cpp) ---
   Status beat();
+  void hold_access();
   void sync();
   void read_and_apply();
   void replay_quarantined(Batch& batch);

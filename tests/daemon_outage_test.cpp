@@ -268,6 +268,33 @@ TEST_CASE("a full disk costs snapshots and nothing else, and once there is room 
   CHECK(eventually([&] { return count_of(worker, Counter::snapshots_written) >= 1; }));
 }
 
+TEST_CASE(
+    "a snapshot folder that is removed is made anew, with a snapshot though nothing changed") {
+  DaemonHost host;
+  host.add_tenants(100);
+  host.serve({"--snapshot-interval", "100ms"});
+  const Reader worker = host.reader();
+  REQUIRE(eventually([&] { return count_of(worker, Counter::snapshots_written) >= 1; }));
+  const auto before = count_of(worker, Counter::snapshots_written);
+  fs::remove_all(host.state_dir());
+  REQUIRE(eventually([&] { return count_of(worker, Counter::snapshots_written) > before; }));
+  CHECK(host.logged("the snapshot folder " + host.state_dir() + " is gone; it is made anew"));
+  host.kill();
+  fs::remove(host.segment_path());
+  fs::rename(host.directory_path(), host.file("away"));
+  host.start();
+  CHECK(eventually([&] { return host.serving() == "snapshot"; }));
+}
+
+TEST_CASE("a state directory that is a file is refused by name") {
+  const DaemonHost host;
+  std::ofstream(host.state_dir()) << "text";
+  const Ran ran = host.run();
+  CHECK(ran.status == 3);
+  CHECK(ran.err.find(host.state_dir() + " is no folder for snapshots, but a file") !=
+        std::string::npos);
+}
+
 TEST_CASE("where the kernel refuses io_uring, one line says so and snapshots are the same") {
   DaemonHost host;
   host.add_tenants(1'000);

@@ -167,11 +167,11 @@ TEST_CASE("every warning and error of the daemon stands in README with what to d
     if (!has_words) without_words.insert(warning.code);
   }
   // These say only what they were told, which is in README by the words of whoever made it: who has
-  // the lock, what is wrong with an approval, why a start is refused, which socket, what was
-  // thrown.
-  CHECK(without_words == std::set<std::string>{"held.message()", "given.status().message()",
-                                               "status.message()", "manager.status().message()",
-                                               "error.what()"});
+  // the lock, why the segment's owner cannot be put back, what is wrong with an approval, why a
+  // start is refused, which socket, what was thrown.
+  CHECK(without_words == std::set<std::string>{"held.message()", "had.status().message()",
+                                               "given.status().message()", "status.message()",
+                                               "manager.status().message()", "error.what()"});
 }
 
 TEST_CASE("every message in README's tables is one that somebody says") {
