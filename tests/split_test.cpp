@@ -23,7 +23,8 @@ using namespace std::chrono_literals;
 
 const Mover kMia{"mia@h1", {}};
 
-void check_refused(const Result<std::uint64_t>& result, Code code, const std::string& text) {
+template <class T>
+void check_refused(const Result<T>& result, Code code, const std::string& text) {
   CHECK(result.status().code() == code);
   const std::string& message = result.status().message();
   const bool found = message.find(text) != std::string::npos;
