@@ -20,6 +20,7 @@
 #include "bench/program.h"
 #include "bench/summary.h"
 #include "reader/reader.h"
+#include "shm/unique_fd.h"
 #include "syncer/row_sink.h"
 #include "syncer/snapshot_store.h"
 #include "syncer/snapshot_task.h"
@@ -39,12 +40,14 @@ struct Scale {
   int loads = 9;
   int rounds = 9;
   int plain_loads = 1;
+  std::uint64_t imported = 100'000;  // of the file that is imported, and read back
+  bool large_daemon = false;         // starts and adoptions at the large size as well
 };
 
 Scale scale_of(std::string_view name) {
-  if (name == "tiny") return {20'000, 5'000, 2, 2, 1};
+  if (name == "tiny") return {20'000, 5'000, 2, 2, 1, 1'000, false};
   if (name == "quick") return {};
-  if (name == "full") return {10'000'000, 1'000'000, 15, 15, 5};
+  if (name == "full") return {10'000'000, 1'000'000, 15, 15, 5, 1'000'000, true};
   throw std::runtime_error("no scale " + std::string(name));
 }
 
@@ -157,6 +160,14 @@ double load_once(const std::string& snapshot, std::uint64_t entries, IoChoice ch
   return took;
 }
 
+// Nothing of it is in the page cache any more, so that the next load reads the disk.
+void forget_pages(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || ::fdatasync(file.get()) != 0 ||
+      ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED) != 0)
+    throw std::runtime_error("cannot drop " + path + " from the page cache");
+}
+
 double copy_once(const std::string& snapshot) {
   const ScratchFolder folder(kTmpfs);
   return seconds([&] { run_program({"cp", snapshot, folder.file("copy")}); });
@@ -173,9 +184,12 @@ Json measure_load(Origin& origin, const Scale& scale) {
     loads.push_back(load_once(snapshot, scale.large, IoChoice::automatic));
     if (i < scale.plain_loads) plain.push_back(load_once(snapshot, scale.large, IoChoice::plain));
   }
+  forget_pages(snapshot);
+  const double cold = load_once(snapshot, scale.large, IoChoice::automatic);
   return {{"entries", scale.large},
           {"load_s", median(loads)},
           {"load_plain_io_s", median(plain)},
+          {"load_cold_s", cold},
           {"cp_s", median(copies)},
           {"load_over_cp", median_ratio(loads, copies)},
           {"load_rows_per_s", static_cast<double>(scale.large) / median(loads)},
@@ -218,6 +232,45 @@ Json measure_apply(const Scale& scale) {
     writer.switch_generation();
   });
   return {{"rows_per_batch", rows}, {"rows_per_s", median(rates)}, {"grow_s", grown}};
+}
+
+// A CSV file into a directory by the command, and all of it from there into a table.
+Json measure_import(const Scale& scale) {
+  Origin origin;
+  const ScratchFolder files(kDisk);
+  {
+    std::ofstream csv(files.file("tenants.csv"));
+    csv << "entry_id,shard_id\n";
+    for (std::uint64_t number = 0; number < scale.imported; ++number)
+      csv << make_key(KeyShape::uuid, number) << ",shard-" << shard_of(number) << '\n';
+  }
+  const double imported = seconds([&] {
+    run_program(
+        {FINGERPOST, "import", files.file("tenants.csv"), "--directory", origin.directory()});
+  });
+  const auto source = checked(open_source(origin.directory()));
+  checked(source->read_layout());
+  const ScratchFolder folder(kTmpfs);
+  const auto segment = make_segment(folder.file("fingerpost.reload"), scale.imported);
+  std::uint64_t live = 0;
+  const double reloaded = seconds([&] {
+    const auto read = checked(source->read_all());
+    auto& writer = segment->writer();
+    check(writer.begin_load(needs_of(*read, 0), draw_seed(), 1, false));
+    check(writer.add_shards(read->topology()));
+    Quarantine quarantine;
+    RowSink sink(*segment, quarantine, [] {});
+    const auto fill = fill_from_read(*read, sink);
+    while (!checked(fill->step(std::chrono::milliseconds(1)))) {
+    }
+    writer.switch_generation();
+    live = writer.table().live();
+  });
+  if (live != scale.imported) throw std::runtime_error("a reload lost rows");
+  const auto rows = static_cast<double>(scale.imported);
+  return {{"rows", scale.imported},
+          {"import_rows_per_s", rows / imported},
+          {"reload_rows_per_s", rows / reloaded}};
 }
 
 Json measure_memory(const Scale& scale) {
@@ -288,17 +341,26 @@ class Daemon {
   pid_t child_ = -1;
 };
 
+struct Starts {
+  std::vector<double> ready;  // seconds, from a snapshot
+  std::vector<double> adopt;  // the segment that a killed one left
+};
+
+Starts measure_starts(Daemon& daemon, int rounds) {
+  Starts starts;
+  for (int round = 0; round < rounds; ++round) {
+    daemon.forget();
+    starts.ready.push_back(daemon.start());
+    daemon.end();
+    starts.adopt.push_back(daemon.start());
+  }
+  return starts;
+}
+
 Json measure_daemon(Origin& origin, const Scale& scale) {
   origin.write_snapshot(scale.middle);
   Daemon daemon(origin, scale.middle);
-  std::vector<double> ready;
-  std::vector<double> adopt;
-  for (int round = 0; round < scale.rounds; ++round) {
-    daemon.forget();
-    ready.push_back(daemon.start());
-    daemon.end();
-    adopt.push_back(daemon.start());
-  }
+  const auto [ready, adopt] = measure_starts(daemon, scale.rounds);
   const auto reader = checked(Reader::open(daemon.path()));
   if (reader.status().counters[static_cast<std::size_t>(Counter::entries)] != scale.middle)
     throw std::runtime_error("fingerpostd serves another table");
@@ -334,8 +396,15 @@ int run(int argc, char** argv) {
   Json out;
   out["memory"] = measure_memory(scale);
   out["apply"] = measure_apply(scale);
+  out["import"] = measure_import(scale);
   out["daemon"] = measure_daemon(origin, scale);
   out["load"] = measure_load(origin, scale);
+  if (scale.large_daemon) {
+    Daemon daemon(origin, scale.large);
+    const auto [ready, adopt] = measure_starts(daemon, 3);
+    out["large_daemon"] = {
+        {"entries", scale.large}, {"ready_s", median(ready)}, {"adopt_s", median(adopt)}};
+  }
   std::cout << out.dump(1) << '\n';
   return 0;
 }
