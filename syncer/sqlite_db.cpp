@@ -201,6 +201,7 @@ SqliteError SqliteDb::error(int code) const {
   }
   const int system = sqlite3_system_errno(db_.get());
   if ((primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR) && system != 0) {
+    if (system == EISDIR) return SqliteError({Code::refused, path_ + ": is a folder"});
     // The first to open a write-ahead log makes files beside it, even to read.
     Status status = Status::from_errno(system, path_ + " (or its -wal, its -shm, their folder)");
     if (status.code() != Code::io_error) return SqliteError(std::move(status));

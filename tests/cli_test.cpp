@@ -183,6 +183,8 @@ TEST_CASE_FIXTURE(Fixture, "4: a directory that is not there, not permitted, or 
   CHECK(absent.status == 4);
   CHECK(absent.err == "fingerpost: " + path + ": no such file\n");
   CHECK_FALSE(std::filesystem::exists(path));
+  CHECK(run_program(FINGERPOST_PROGRAM, {"tenant", "list", "--directory", folder.path()}).err ==
+        "fingerpost: " + folder.path() + ": is a folder\n");
   make();
   SqliteDb other(path, SqliteDb::Mode::read_write);
   const SqliteTransaction held(other, SqliteTransaction::Kind::write);

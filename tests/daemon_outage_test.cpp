@@ -286,13 +286,17 @@ TEST_CASE(
   CHECK(eventually([&] { return host.serving() == "snapshot"; }));
 }
 
-TEST_CASE("a state directory that is a file is refused by name") {
+TEST_CASE("a state directory that is a file, or a directory that is a folder, is refused by name") {
   const DaemonHost host;
   std::ofstream(host.state_dir()) << "text";
   const Ran ran = host.run();
   CHECK(ran.status == 3);
   CHECK(ran.err.find(host.state_dir() + " is no folder for snapshots, but a file") !=
         std::string::npos);
+  fs::remove(host.state_dir());
+  const Ran folder = host.run({"--directory", host.segment_folder()});
+  CHECK(folder.status == 3);
+  CHECK(folder.err.find(host.segment_folder() + ": is a folder") != std::string::npos);
 }
 
 TEST_CASE("where the kernel refuses io_uring, one line says so and snapshots are the same") {
