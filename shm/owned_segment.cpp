@@ -96,6 +96,7 @@ Status OwnedSegment::publish_successor() {
 }
 
 Status OwnedSegment::publish(Status (HalfMadeSegment::*give_name)()) {
+  if (Status s = check_length(); !s.ok()) return s;
   store_complete(memory().header());
   if (Status s = ((*half_made_).*give_name)(); !s.ok()) return s;
   fd_ = std::move(*half_made_).take_fd();

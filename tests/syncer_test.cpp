@@ -431,6 +431,18 @@ TEST_CASE("a table keeps its seed through a snapshot, a start from it, and growt
   CHECK(seeds().front() == seeds().back());
 }
 
+TEST_CASE("a segment that was cut between two turns is named before it is touched") {
+  SyncerHost host;
+  host.serve();
+  REQUIRE(::truncate(host.segment_path().c_str(), 4'096) == 0);
+  const auto sleep = host.syncer().turn();
+  CHECK(sleep.status().code() == Code::corrupt);
+  CHECK(sleep.status().message().starts_with(host.segment_path() +
+                                             " was cut to 4,096 bytes, it had "));
+  host.kill();
+  host.serve();
+}
+
 TEST_CASE("an empty directory of ours is served") {
   SyncerHost host;
   host.serve();
