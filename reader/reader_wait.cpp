@@ -21,9 +21,10 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kFirstLook = std::chrono::microseconds(500);  // for a successor
 constexpr nanoseconds kLastLook = std::chrono::milliseconds(100);
 
-// "For ever" is a time to come, too.
+// "For ever" is a time to come, too, and whatever is past is now.
 std::int64_t deadline_of(nanoseconds timeout) {
   const std::int64_t begin = boot_time_ns();
+  if (timeout <= nanoseconds::zero()) return begin;
   return timeout.count() > INT64_MAX - begin ? INT64_MAX : begin + timeout.count();
 }
 

@@ -136,8 +136,8 @@ TEST_CASE_FIXTURE(Host, "an error has a status with a name, and a message that f
   CHECK(std::string(fingerpost_status_text(FINGERPOST_ABSENT)) == "absent");
   CHECK(std::string(fingerpost_status_text(99)) == "unknown status");
   const fingerpost_options chosen{sizeof chosen, "no such user"};
-  CHECK(fingerpost_open(segment_path().c_str(), &chosen, &opened, message.data(),
-                        message.size()) == FINGERPOST_REFUSED);
+  CHECK(fingerpost_open(segment_path().c_str(), &chosen, &opened, message.data(), message.size()) ==
+        FINGERPOST_REFUSED);
   fingerpost_route route{};
   CHECK(fingerpost_wait_writable(reader, "", 0, nullptr, 0, 1'000'000'000, &route, message.data(),
                                  message.size()) == FINGERPOST_REFUSED);
@@ -146,6 +146,22 @@ TEST_CASE_FIXTURE(Host, "an error has a status with a name, and a message that f
   CHECK(std::string(message.data()).starts_with("'t5' is ACTIVE since version "));
   CHECK(fingerpost_wait_version(reader, ~std::uint64_t{0} >> 2, 0, nullptr, 0) ==
         FINGERPOST_TIMEOUT);
+}
+
+TEST_CASE_FIXTURE(Host, "a timeout may be any number") {
+  fingerpost_route route{};
+  for (const std::int64_t timeout : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}}) {
+    CHECK(fingerpost_wait_writable(reader, "t5", 2, nullptr, 0, timeout, &route, nullptr, 0) ==
+          FINGERPOST_OK);
+    CHECK(fingerpost_wait_writable(reader, "no-one", 6, nullptr, 0, timeout, &route, nullptr, 0) ==
+          FINGERPOST_TIMEOUT);
+    CHECK(fingerpost_wait_version(reader, ~std::uint64_t{0} >> 2, timeout, nullptr, 0) ==
+          FINGERPOST_TIMEOUT);
+  }
+  CHECK(fingerpost_wait_writable(reader, "t5", 2, "an object", 9, INT64_MAX, &route, nullptr, 0) ==
+        FINGERPOST_OK);
+  CHECK(fingerpost_wait_newer(reader, "t5", 2, nullptr, 0, route.epoch - 1, INT64_MAX, &route,
+                              nullptr, 0) == FINGERPOST_OK);
 }
 
 TEST_CASE_FIXTURE(Host, "what is asked by C is what is asked by C++") {
