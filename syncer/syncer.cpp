@@ -15,9 +15,10 @@ namespace {
 constexpr std::chrono::milliseconds kSlice{1};
 constexpr std::chrono::milliseconds kBeatEvery{500};  // a quarter of what readers call late
 constexpr std::chrono::seconds kRetryMax{10};  // between two looks at a source that does not answer
-constexpr std::chrono::seconds kRebuildRetry{10};  // after memory was refused
-constexpr std::chrono::seconds kReplayEvery{10};   // of quarantined rows, if nothing changed
-constexpr std::chrono::milliseconds kDiskWait{5};  // between two looks at writes in flight
+constexpr std::chrono::milliseconds kHintEvery{200};  // that such a source is asked at a hint
+constexpr std::chrono::seconds kRebuildRetry{10};     // after memory was refused
+constexpr std::chrono::seconds kReplayEvery{10};      // of quarantined rows, if nothing changed
+constexpr std::chrono::milliseconds kDiskWait{5};     // between two looks at writes in flight
 
 SourceState state_of(Code failure) {
   switch (failure) {
@@ -45,6 +46,11 @@ bool Syncer::may_sync() const {
           segment_->writer().position().version >= layout_->replay_floor);
 }
 
+Syncer::Clock::time_point Syncer::next_sync() const {
+  if (!may_sync()) return Clock::time_point::max();
+  return hinted_ ? std::min(next_poll_, next_hinted_) : next_poll_;
+}
+
 Result<std::chrono::nanoseconds> Syncer::turn() {
   const auto now = Clock::now();
   if (segment_) {
@@ -54,22 +60,23 @@ Result<std::chrono::nanoseconds> Syncer::turn() {
     if (Status s = beat(); !s.ok()) return s;
     next_beat_ = now + kBeatEvery;
   }
-  if (may_sync() && (hinted_ || now >= next_poll_)) {
+  if (now >= next_sync()) {
     hinted_ = false;
     next_poll_ = now + options_.poll_interval;
     sync();
+    next_hinted_ = failures_ == 0 ? now : now + kHintEvery;
   }
   if (fill_) step_fill();
   step_rebuild();
   step_reconcile();
   step_snapshot();
 
-  const bool busy =
-      fill_ || reconcile_ || (segment_ && segment_->writer().copying()) || (hinted_ && may_sync());
+  const bool busy = fill_ || reconcile_ || (segment_ && segment_->writer().copying());
   if (busy) return std::chrono::nanoseconds::zero();
-  if (snapshot_ || retaining_) return std::chrono::nanoseconds(kDiskWait);
-  return std::max<std::chrono::nanoseconds>(std::min(next_beat_, next_poll_) - Clock::now(),
-                                            std::chrono::nanoseconds::zero());
+  std::chrono::nanoseconds sleep =
+      std::min(next_beat_, std::min(next_poll_, next_sync())) - Clock::now();
+  if (snapshot_ || retaining_) sleep = std::min<std::chrono::nanoseconds>(sleep, kDiskWait);
+  return std::max(sleep, std::chrono::nanoseconds::zero());
 }
 
 Status Syncer::beat() {

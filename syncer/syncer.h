@@ -165,6 +165,8 @@ class Syncer {
   void store_state();
   void alive();
   bool may_sync() const;
+  // When the source is to be read next: at the poll, or as a hint asks.
+  Clock::time_point next_sync() const;
   // Whether rows of a directory with that layout can go into that segment: between two reads it may
   // have been replaced. other_directory · conflict: its fallback rule is another one
   Status check_fits(const DirectoryLayout& layout, OwnedSegment& segment) const;
@@ -210,6 +212,8 @@ class Syncer {
   bool rebuilding_ = false;  // asked for, and not done yet
   Clock::time_point next_beat_;
   Clock::time_point next_poll_;
+  Clock::time_point
+      next_hinted_;  // a hint is not followed before: only after a failure in time to come
   Clock::time_point next_snapshot_;
   Clock::time_point next_successor_;
   Clock::time_point next_rebuild_;

@@ -202,6 +202,27 @@ TEST_CASE(
   REQUIRE(host.turn_until([&] { return worker.status().source_state == "ok"; }));
 }
 
+TEST_CASE("a source that fails is not asked at every hint, and soon after what brings it back") {
+  SyncerHost host;
+  add_tenants(host, 50);
+  host.serve();
+  const Reader worker = host.reader();
+  fs::rename(host.directory_path(), host.file("away.db"));
+  REQUIRE(host.turn_until([&] { return worker.status().source_state == "unavailable"; }));
+  const std::uint64_t before = count_of(worker, Counter::sync_failures);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (std::chrono::steady_clock::now() < until) {
+    host.syncer().watch_fired();
+    REQUIRE(host.turn());
+  }
+  CHECK(count_of(worker, Counter::sync_failures) - before <= 10);
+  fs::rename(host.file("away.db"), host.directory_path());
+  host.syncer().watch_fired();
+  const auto back = std::chrono::steady_clock::now();
+  REQUIRE(host.turn_until([&] { return worker.status().source_state == "ok"; }));
+  CHECK(std::chrono::steady_clock::now() - back < std::chrono::seconds(1));
+}
+
 TEST_CASE(
     "a directory restored to an older state is noticed by its nonces and loaded as a new "
     "incarnation") {
